@@ -3,4 +3,4 @@ from model.config import OFFICIAL_CONFIGS, GPT2Config
 from model.gpt2 import GPT2
 from model.kv_cache import KVCache
 
-__all__ = ["GPT2", "GPT2Config", "KVCache", "OFFICIAL_CONFIGS"]
+__all__ = ["GPT2", "OFFICIAL_CONFIGS", "GPT2Config", "KVCache"]

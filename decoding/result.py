@@ -1,0 +1,140 @@
+"""What a run leaves behind: its rounds, and the numbers derived from them, each of which means one thing."""
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What went on inside a round, kept only when asked for. Rows are probabilities after temperature, top-k and top-p."""
+
+    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and behind the last
+    q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
+    logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
+    u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
+    seconds: dict[str, float]  # of each phase: "draft", "verify", "accept"
+
+
+@dataclass(frozen=True)
+class Round:
+    """One pass of the target, and the tokens it settled. In the baseline nothing is drafted and every token is a bonus."""
+
+    drafted: list[int]
+    accepted: int  # how many of them were kept, from the first on
+    extra: int | None  # the one token that is not the draft's
+    kind: str  # what it is: "correction" after a rejection, "bonus" when all were kept, "none" behind an end-of-text
+    seconds: float  # from the draft's first step to the rewind
+    target_cache: tuple[int, int] | None  # length before and after the rewind; None without a cache
+    draft_cache: tuple[int, int] | None
+    finish_reason: str | None = None  # in the last round: "eos", "length" or "context"
+    prefill_seconds: float | None = None  # in the first round, if there is a cache to fill
+    trace: Trace | None = None
+
+    @property
+    def emitted(self) -> list[int]:
+        return self.drafted[: self.accepted] + ([] if self.extra is None else [self.extra])
+
+    @property
+    def tested(self) -> int:
+        """Drafted tokens the rule decided on: the kept ones, and the one it rejected."""
+        return self.accepted + (self.kind == "correction")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A finished run. The counts obey, exactly:
+
+    new_tokens = accepted + corrections + bonuses      rounds = corrections + bonuses + cut
+    tested = accepted + corrections                    accepted <= tested <= drafted <= gamma * rounds
+    """
+
+    rounds: list[Round]
+    gamma: int  # the most tokens drafted per round; 0 in the baseline
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        """The new ids only, an end-of-text included."""
+        return [token for r in self.rounds for token in r.emitted]
+
+    @property
+    def finish_reason(self) -> str:
+        return self.rounds[-1].finish_reason if self.rounds else "length"
+
+    @cached_property
+    def new_tokens(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def drafted(self) -> int:
+        return sum(len(r.drafted) for r in self.rounds)
+
+    @property
+    def tested(self) -> int:
+        return sum(r.tested for r in self.rounds)
+
+    @property
+    def accepted(self) -> int:
+        return sum(r.accepted for r in self.rounds)
+
+    @property
+    def corrections(self) -> int:
+        return sum(r.kind == "correction" for r in self.rounds)
+
+    @property
+    def bonuses(self) -> int:
+        return sum(r.kind == "bonus" for r in self.rounds)
+
+    @property
+    def cut(self) -> int:
+        """Rounds ended by an accepted end-of-text: 0 or 1."""
+        return sum(r.kind == "none" for r in self.rounds)
+
+    @property
+    def histogram(self) -> list[int]:
+        """histogram[i] = rounds in which exactly i drafted tokens were accepted, i = 0 .. gamma."""
+        counts = [0] * (self.gamma + 1)
+        for r in self.rounds:
+            counts[r.accepted] += 1
+        return counts
+
+    @property
+    def accepted_per_drafted(self) -> float | None:
+        """Falls with gamma by construction: what is drafted behind a rejection counts as drafted."""
+        return ratio(self.accepted, self.drafted)
+
+    @property
+    def accepted_per_tested(self) -> float | None:
+        """Estimates alpha, the probability that a drafted token is accepted when its turn comes."""
+        return ratio(self.accepted, self.tested)
+
+    @property
+    def tokens_per_round(self) -> float | None:
+        return ratio(self.new_tokens, len(self.rounds))
+
+    @property
+    def prefill_seconds(self) -> float | None:
+        return self.rounds[0].prefill_seconds if self.rounds else None
+
+    @property
+    def decode_seconds(self) -> float:
+        """Everything after the prefill."""
+        return sum(r.seconds for r in self.rounds)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        return ratio(self.new_tokens, self.decode_seconds)
+
+    def stats(self) -> dict[str, int | float | list[int] | None]:
+        """Every number of the run by name; a ratio over nothing is None."""
+        return {"rounds": len(self.rounds)} | {name: getattr(self, name) for name in NUMBERS}
+
+
+NUMBERS = ("new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut", "histogram",
+           "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
+           "prefill_seconds", "decode_seconds", "tokens_per_second")
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole, and None instead of a division by nothing."""
+    return part / whole if whole else None
