@@ -1,0 +1,51 @@
+"""Are two greedy continuations the same, and if not, was it a near-tie or a mistake?"""
+import copy
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import torch
+
+from decoding.feed import feed
+from model import GPT2
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place where two continuations part, and how far apart the target sees the two candidates there."""
+
+    index: int  # among the new tokens
+    baseline: int | None  # the two ids; None where one continuation has ended
+    speculative: int | None
+    gap: float | None  # difference of their logits, scored again in float32
+    limit: float | None  # the largest gap that rounding explains
+
+    @property
+    def verdict(self) -> str:
+        return "near-tie" if self.gap is not None and self.gap <= self.limit else "DIFFERENT"
+
+
+def first_difference(model: GPT2, prompt: list[int], baseline: list[int], speculative: list[int]) -> Difference | None:
+    """None if the new ids are the same, else where they part first.
+
+    A block of gamma + 1 rows and a single row are rounded differently, so the two loops may disagree where two tokens are
+    almost equally likely. Both candidates are scored again by one uncached float32 forward over the common prefix; a gap
+    of at most 16 eps(dtype) max|logit| is a near-tie.
+    """
+    for index, (ours, theirs) in enumerate(zip_longest(baseline, speculative)):
+        if ours == theirs:
+            continue
+        if ours is None or theirs is None:
+            return Difference(index, ours, theirs, None, None)
+        logits = score(model, prompt + baseline[:index])  # (n_vocab,)
+        eps = torch.finfo(model.wpe.weight.dtype).eps
+        return Difference(index, ours, theirs, (logits[ours] - logits[theirs]).abs().item(),
+                          16 * eps * logits.abs().max().item())
+    return None
+
+
+@torch.no_grad()
+def score(model: GPT2, tokens: list[int]) -> torch.Tensor:
+    """Logits of the token behind `tokens`, computed in float32 at least and without a cache. (n_vocab,)"""
+    if model.wpe.weight.dtype.itemsize < 4:
+        model = copy.deepcopy(model).float()
+    return feed(model, None, tokens)[0]

@@ -1,0 +1,162 @@
+"""The command line of `python -m decoding.generate`: what may be asked, and what is refused. Imports no torch."""
+import argparse
+import math
+import secrets
+import sys
+from typing import NoReturn
+
+from weights.errors import WeightsError
+from weights.registry import DRAFT_OF, KNOWN_NAMES, resolve
+
+DEFAULT_PROMPT = "Once upon a time"
+DEFAULT_TARGET = "tales-large"
+DEFAULT_GAMMA = 4
+LARGEST_SEED = 2**32 - 1
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose refusals are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; --help lists all options", file=sys.stderr)
+        sys.exit(2)
+
+
+def whole(least: int, most: float = math.inf):
+    """An argparse type: a whole number from least to most."""
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"must be a whole number {limits}, not {text!r}")
+        return value
+    return parse
+
+
+def real(low: float, high: float, what: str, low_allowed: bool):
+    """An argparse type: a finite number between low and high."""
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (low < value <= high or (low_allowed and value == low)) or math.isinf(value):
+            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
+        return value
+    return parse
+
+
+def make_parser() -> OneLineParser:
+    parser = OneLineParser(
+        prog="python -m decoding.generate", allow_abbrev=False,
+        description="Continue a text by speculative decoding, and show what it gained over plain decoding. "
+                    "The text goes to stdout, everything else to stderr.")
+    add = parser.add_argument
+    add("prompt", nargs="?", metavar="PROMPT", help=f'the text to continue (default: "{DEFAULT_PROMPT}")')
+    add("--prompt-file", metavar="F", help="read the prompt from a UTF-8 file, used whole; - is stdin")
+    add("--target", metavar="NAME", default=DEFAULT_TARGET,
+        help="the model whose text is wanted: a known name, a hub repository owner/name, or a folder (default: %(default)s)")
+    add("--draft", metavar="NAME",
+        help="the model that proposes tokens (default: the target's usual partner, see --list-models)")
+    add("--mode", choices=["compare", "speculative", "baseline"],
+        help="speculative decoding, plain decoding, or both side by side (default: compare; with --quiet speculative)")
+    add("--gamma", metavar="N", type=whole(0), help=f"tokens drafted per round (default: {DEFAULT_GAMMA})")
+    add("--max-new-tokens", metavar="N", type=whole(0), default=200, help="stop after N new tokens (default: %(default)s)")
+    add("--temperature", metavar="T", type=real(0, math.inf, "a finite number of at least 0", True), default=0.0,
+        help="0 is greedy, 1 the model's own distribution (default: 0)")
+    add("--top-k", metavar="K", type=whole(1), help="sample from the K most likely tokens only")
+    add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
+        help="sample from the smallest set of most likely tokens whose mass reaches P")
+    add("--seed", metavar="N", type=whole(0, LARGEST_SEED), help="repeat a sampled run (default: drawn, and printed)")
+    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
+    add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
+        help="number format of the weights (default: %(default)s)")
+    add("--no-cache", action="store_true", help="run both models without a key/value cache")
+    add("--ignore-eos", action="store_true", help="go on behind an end-of-text, which is not printed")
+    add("--allow-special", action="store_true", help="read <|endoftext|> in the prompt as the token, not as text")
+    add("--trace", action="store_true", help="explain each round in one line")
+    add("--step", action="store_true", help="--trace, and wait for Enter before each round")
+    add("--json", action="store_true", help="print one JSON object instead of the text")
+    add("--color", choices=["auto", "always", "never"], default="auto",
+        help="colour each token by where it came from (default: on a terminal)")
+    add("--quiet", action="store_true", help="print nothing but the text")
+    add("--list-models", action="store_true", help="list the known models and stop")
+    return parser
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    """The options, checked, every default filled in. What makes no sense ends the program with one line and code 2."""
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if options.list_models:
+        print(list_models())
+        sys.exit(0)
+    refusal = refuse(options)
+    if refusal:
+        parser.error(refusal)
+    fill_in(options, parser)
+    return options
+
+
+def refuse(options: argparse.Namespace) -> str | None:
+    """Why this combination of options is refused, if it is: mostly because one of them would do nothing."""
+    if options.prompt is not None and options.prompt_file is not None:
+        return "give PROMPT or --prompt-file, not both"
+    if options.step and options.prompt_file == "-":
+        return "--step waits for Enter on stdin, and --prompt-file - reads the prompt from there; give a file"
+    if options.json and options.color != "auto":
+        return "--color does nothing with --json"
+    if options.quiet and (options.trace or options.step):
+        return "--quiet would silence --trace and --step"
+    if options.quiet and options.mode == "compare" and not options.json:
+        return "--quiet would silence the comparison; add --json, or choose another --mode"
+    if options.temperature == 0:
+        for name in ("seed", "top_k", "top_p"):
+            if getattr(options, name) is not None:
+                return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
+    if options.mode == "baseline":
+        for name in ("draft", "gamma", "trace", "step"):
+            if getattr(options, name) not in (None, False):
+                return f"{flag(name)} does nothing in baseline mode, which has no draft"
+        if options.color == "always":
+            return "--color does nothing in baseline mode, where all tokens have the same origin"
+    return None
+
+
+def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
+    """Replace what was left open by what it stands for, and check the models' names."""
+    if options.mode is None:
+        options.mode = "speculative" if options.quiet and not options.json else "compare"
+    if options.prompt is None and options.prompt_file is None:
+        options.prompt = DEFAULT_PROMPT
+    if options.temperature > 0 and options.seed is None:
+        options.seed = secrets.randbelow(LARGEST_SEED)
+    options.trace = options.trace or options.step
+    try:
+        resolve(options.target)
+        if options.mode != "baseline":
+            options.gamma = DEFAULT_GAMMA if options.gamma is None else options.gamma
+            if options.draft is None:
+                options.draft = usual_draft(options.target)
+            resolve(options.draft)
+    except WeightsError as error:
+        parser.error(str(error))
+
+
+def usual_draft(target: str) -> str:
+    """The draft that goes with a target of a known name. Raises WeightsError where there is none."""
+    if target not in DRAFT_OF:
+        raise WeightsError(f"no draft is known for {target}; name one with --draft, or use --mode baseline")
+    return DRAFT_OF[target]
+
+
+def list_models() -> str:
+    """The known names, a line each, with the draft that goes with them."""
+    return "\n".join(f"{name:14}{'draft: ' + DRAFT_OF[name] if name in DRAFT_OF else ''}".rstrip() for name in KNOWN_NAMES)
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

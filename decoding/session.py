@@ -1,0 +1,160 @@
+"""One call of `python -m decoding.generate`, from the checked options on: load, decode, report."""
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import torch
+
+from decoding.acceptance import accept_greedy, accept_sampled
+from decoding.baseline import autoregressive_rounds, check_request
+from decoding.compare import first_difference
+from decoding.console import Console
+from decoding.report import as_json, speedup, table, verdict
+from decoding.result import Generation, Round
+from decoding.sampling import Sampling
+from decoding.speculative import speculative_rounds
+from decoding.streaming import TextStream
+from decoding.trace import describe, name
+from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
+
+
+class Session:
+    """The models, the prompt and the settings of one call. Raises ValueError for what turns out to make no sense."""
+
+    def __init__(self, options: argparse.Namespace, text: str) -> None:
+        self.options = options
+        self.device = pick_device(options.device)
+        self.tokenizer = load_tokenizer(options.target)
+        if options.draft is not None:
+            difference = vocabulary_difference(self.tokenizer, load_tokenizer(options.draft))
+            if difference:
+                raise WeightsError(f"{options.target} and {options.draft} have different vocabularies: {difference}")
+        self.end_of_text = self.tokenizer.eot_token
+        self.text, self.prompt = text, self.encode(text)
+        dtype = getattr(torch, options.dtype)
+        self.target = load_model(options.target, self.device, dtype)
+        check_request(self.target, self.prompt, options.max_new_tokens)
+        self.draft = load_model(options.draft, self.device, dtype) if options.draft is not None else None
+        self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the prompt; those of an empty one are <|endoftext|>, which GPT-2 was trained to start from."""
+        if self.options.allow_special:
+            ids = self.tokenizer.encode(text, allowed_special="all")
+        else:
+            ids = self.tokenizer.encode(text, disallowed_special=())
+        return ids or [self.end_of_text]
+
+    def request(self) -> dict:
+        """What both loops are given: the same settings, and a generator of the same seed each."""
+        generator = None
+        if not self.sampling.greedy:
+            generator = torch.Generator(self.device).manual_seed(self.options.seed)
+        return {"sampling": self.sampling, "eos": None if self.options.ignore_eos else self.end_of_text,
+                "generator": generator, "use_cache": not self.options.no_cache}
+
+    def baseline(self, max_new_tokens: int) -> Iterator[Round]:
+        return autoregressive_rounds(self.target, self.prompt, max_new_tokens, **self.request())
+
+    def speculative(self, max_new_tokens: int) -> Iterator[Round]:
+        rule = accept_greedy if self.sampling.greedy else accept_sampled
+        return speculative_rounds(self.target, self.draft, self.prompt, max_new_tokens, gamma=self.options.gamma, rule=rule,
+                                  trace=self.options.trace, **self.request())
+
+    def settings(self) -> dict:
+        """Every option's value, and what `auto` and the defaults came to."""
+        settings = {key: value for key, value in vars(self.options).items() if key not in ("prompt", "list_models")}
+        return settings | {"device": self.device, "threads": torch.get_num_threads()}
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of new ids, without end-of-text; half a character at the end is U+FFFD."""
+        return self.tokenizer.decode([token for token in ids if token != self.end_of_text], errors="replace")
+
+    def name(self, token: int) -> str:
+        return name(token, self.tokenizer)
+
+
+def run(options: argparse.Namespace, text: str) -> None:
+    """Load, decode and report as the options say."""
+    console = Console(options)
+    session = Session(options, text)
+    console.say(banner(session))
+    if text == "":
+        console.say("the prompt is empty: starting from <|endoftext|>")
+    baseline = speculative = None
+    if options.mode == "baseline":
+        baseline = stream(session, session.baseline(options.max_new_tokens), 0, console)
+    else:
+        if options.mode == "compare":
+            warm_up(session)
+        speculative = stream(session, session.speculative(options.max_new_tokens), options.gamma, console)
+    if options.mode == "compare":
+        rounds = console.counted(session.baseline(options.max_new_tokens), "baseline", options.max_new_tokens)
+        baseline = Generation(list(rounds), gamma=0)
+    report(session, baseline, speculative, console)
+
+
+def warm_up(session: Session) -> None:
+    """Run both loops for two rounds: the first calls of a process are slow, and neither loop shall pay for it."""
+    budget = min(session.options.max_new_tokens, session.options.gamma + 2)
+    for rounds in (session.baseline(budget), session.speculative(budget)):
+        for _ in rounds:
+            pass
+
+
+def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Console) -> Generation:
+    """Run the rounds to their end, and write their text, and if asked for the trace, as they come."""
+    options, done = session.options, []
+    text = TextStream(console.out, session.tokenizer, session.end_of_text, console.color)
+    if console.out is not None:
+        console.say(session.text, end="")
+    for round in console.stepwise(rounds) if options.step else rounds:
+        done.append(round)
+        if options.trace:
+            console.say("\n" + describe(len(done), round, session.tokenizer, session.sampling.greedy))
+        text.write_round(round)
+    text.close()
+    console.end_text()
+    return Generation(done, gamma)
+
+
+def report(session: Session, baseline: Generation | None, speculative: Generation | None, console: Console) -> None:
+    """The table on stderr and, if asked for, the JSON object on stdout; in a greedy comparison also whether ids agree."""
+    runs = {"baseline": baseline, "speculative": speculative}
+    runs = {title: run for title, run in runs.items() if run is not None}
+    console.say("\n" + table(runs))
+    result = {"prompt": session.text, "settings": session.settings()}
+    result |= {title: as_json(session.decode(run.tokens), run) for title, run in runs.items()}
+    if len(runs) == 2:
+        result["speedup"] = speedup(baseline, speculative)
+        if session.sampling.greedy:
+            difference = first_difference(session.target, session.prompt, baseline.tokens, speculative.tokens)
+            console.say(verdict(difference, session.name))
+            result["identical"] = difference is None
+            if difference is not None:
+                result["first_difference"] = asdict(difference) | {"verdict": difference.verdict}
+    if session.options.json:
+        print(json.dumps(result, allow_nan=False))
+
+
+def banner(session: Session) -> str:
+    """One line: which models, where, and how the next token is chosen."""
+    options, sampling = session.options, session.sampling
+    how = "greedy"
+    if not sampling.greedy:
+        filters = "".join(f", {label} {value}" for label, value in (("top-k", sampling.top_k), ("top-p", sampling.top_p)) if value)
+        how = f"temperature {sampling.temperature:g}{filters}, seed {options.seed}"
+    draft = f", draft {options.draft}, gamma {options.gamma}" if session.draft is not None else ""
+    return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
+            f"{torch.get_num_threads()} threads")
+
+
+def pick_device(name: str) -> str:
+    """The device to run on; `auto` is the accelerator if there is one. Raises ValueError for one that is not there."""
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return next(device for device in ("cuda", "mps", "cpu") if present[device])
+    if not present[name]:
+        raise ValueError(f"there is no {name} device here; leave --device out, or say --device cpu")
+    return name

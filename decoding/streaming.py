@@ -1,0 +1,46 @@
+"""Text as it is committed: whole characters only, each token in the colour of where it came from."""
+import codecs
+from typing import TextIO
+
+from decoding.result import Round
+
+STYLES = {"accepted": "\033[32m", "correction": "\033[1;31m", "bonus": "\033[34m"}  # green, bold red, blue
+RESET = "\033[0m"
+LEGEND = {"accepted": "accepted draft", "correction": "correction by the target", "bonus": "bonus from the target"}
+
+
+class TextStream:
+    """Writes tokens to `out` as text. A character whose bytes are spread over several tokens is written with the last of
+    them, so that what was written joins to exactly what one decode of all ids gives. `end_of_text` is never written."""
+
+    def __init__(self, out: TextIO | None, tokenizer, end_of_text: int, color: bool) -> None:
+        self.out, self.tokenizer, self.end_of_text, self.color = out, tokenizer, end_of_text, color
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.text = ""
+
+    def write_round(self, round: Round) -> None:
+        """Write what one round emitted."""
+        for i, token in enumerate(round.emitted):
+            if token != self.end_of_text:
+                characters = self.decoder.decode(self.tokenizer.decode_single_token_bytes(token))
+                self.write(characters, "accepted" if i < round.accepted else round.kind)
+        self.flush()
+
+    def close(self) -> None:
+        """Write what is left of a character that never became whole, as a decode of all ids would: U+FFFD."""
+        self.write(self.decoder.decode(b"", final=True), "bonus")
+        self.flush()
+
+    def write(self, characters: str, origin: str) -> None:
+        self.text += characters
+        if self.out is not None and characters:
+            self.out.write(STYLES[origin] + characters + RESET if self.color else characters)
+
+    def flush(self) -> None:
+        if self.out is not None:
+            self.out.flush()
+
+
+def legend(color: bool) -> str:
+    """One line that says which colour means what."""
+    return "   ".join(f"{STYLES[origin]}{text}{RESET}" if color else text for origin, text in LEGEND.items())
