@@ -41,7 +41,7 @@ def _rounds(model, tokens, max_new_tokens, sampling, eos, generator, use_cache):
     reason = None
     while reason is None:
         watch = Stopwatch()
-        p = to_probs(feed(model, cache, tokens), sampling)  # (1, n_vocab)
+        p = to_probs(feed(model, cache, tokens), sampling, len(tokens))  # (1, n_vocab)
         token = choose(p, sampling, generator).item()
         tokens.append(token)
         reason = finish_reason(tokens, end, model.config.n_ctx, eos)

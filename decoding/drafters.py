@@ -5,9 +5,11 @@
     propose(tokens, k, sampling, generator)   at most k ids that may follow, and the rows q they were drawn from
     rewind(length)                            forget what was read beyond the first `length` tokens of the text
 """
+import math
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from decoding.feed import NOTHING, Model, feed, prefill, rewind
@@ -15,7 +17,7 @@ from decoding.sampling import Sampling, choose, to_probs
 
 
 class Drafter(Protocol):
-    n_ctx: int
+    n_ctx: float  # whole, or math.inf
 
     def start(self, prompt: list[int], capacity: int) -> None: ...
     def propose(self, tokens: list[int], k: int, sampling: Sampling, generator: torch.Generator) -> tuple[Tensor, Tensor]: ...
@@ -43,12 +45,45 @@ class ModelDrafter:
         last drafted token was kept but never fed. The token drafted last is not fed at all.
         """
         drafted, q = NOTHING, []
-        for _ in range(k):
+        for i in range(k):
             logits = feed(self.model, self.cache, tokens, drafted)
-            q.append(to_probs(logits, sampling))
+            q.append(to_probs(logits, sampling, len(tokens) + i))
             token = choose(q[-1], sampling, generator)
             drafted = torch.cat([drafted.to(token.device), token])
         return drafted, torch.cat(q)
 
     def rewind(self, length: int) -> tuple[int, int] | None:
         return rewind(self.cache, length)
+
+
+class LookupDrafter:
+    """Proposes what followed the last time the text ended like this: no model, no cost, good where text repeats itself.
+
+    Prompt lookup decoding (Saxena 2023). The last `n` tokens are looked for in the text before them, the latest match
+    wins, and of a shorter ending the next shorter one is tried. What is found is certain, so q is one-hot.
+    """
+
+    n_ctx = math.inf
+
+    def __init__(self, n_vocab: int, n: int = 3) -> None:
+        self.n_vocab, self.n = n_vocab, n
+
+    def start(self, prompt: list[int], capacity: int) -> None:
+        pass
+
+    def propose(self, tokens: list[int], k: int, sampling: Sampling, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        found = torch.tensor(continuation(tokens, self.n, k), dtype=torch.long)
+        return found, F.one_hot(found, self.n_vocab).float()
+
+    def rewind(self, length: int) -> None:
+        pass
+
+
+def continuation(tokens: list[int], n: int, k: int) -> list[int]:
+    """At most k tokens that followed the latest earlier occurrence of the last n tokens, or of fewer; [] if there is none."""
+    for length in range(n, 0, -1):
+        ending = tokens[-length:]
+        for start in range(len(tokens) - length - 1, -1, -1):
+            if tokens[start : start + length] == ending:
+                return tokens[start + length : start + length + k]
+    return []

@@ -1,9 +1,15 @@
 """From logits to probabilities, and from probabilities to a token."""
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from decoding.coupling import SharedNoise
 
 
 @dataclass(frozen=True)
@@ -11,12 +17,14 @@ class Sampling:
     """How the next token is chosen. Target and draft are always given the same one.
 
     temperature: 0 is greedy. top_k: keep the k most likely tokens. top_p: keep the smallest set of most likely tokens
-    whose mass reaches p. Raises ValueError for values that mean nothing.
+    whose mass reaches p. noise: decide by shared noise instead of by independent draws (decoding/coupling.py). Raises
+    ValueError for values that mean nothing.
     """
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+    noise: SharedNoise | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
@@ -25,26 +33,33 @@ class Sampling:
             raise ValueError(f"top_k must be a whole number of at least 1, not {self.top_k}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+        if self.noise is not None and self.greedy:
+            raise ValueError("shared noise would do nothing at temperature 0")
 
     @property
     def greedy(self) -> bool:
         return self.temperature == 0
+
+    @property
+    def deterministic(self) -> bool:
+        """Every row of probabilities is one-hot: one choice, and nothing to draw."""
+        return self.greedy or self.noise is not None
 
 
 GREEDY = Sampling(temperature=0)
 UNCHANGED = Sampling()  # the model's own distribution
 
 
-def to_probs(logits: Tensor, sampling: Sampling) -> Tensor:
+def to_probs(logits: Tensor, sampling: Sampling, position: int | None = None) -> Tensor:
     """The distribution each row of logits stands for: (..., n_vocab) -> (..., n_vocab), float32 or wider.
 
     The only place where logits become probabilities. Temperature first, then top-k, then top-p (Holtzman et al. 2020),
     each renormalised; of equally likely tokens the lower ids are kept. Greedy gives one-hot rows at the first maximum.
+    With shared noise they are one-hot too, and `position` is the place in the text of the token behind the first row.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if sampling.greedy:
-        best = logits.argmax(-1, keepdim=True)
-        return torch.zeros_like(logits).scatter_(-1, best, 1.0)
+        return one_hot(logits.argmax(-1, keepdim=True), logits)
     logits = logits - logits.amax(-1, keepdim=True)  # the best token is now at 0, which no temperature can overflow
     limits = torch.finfo(logits.dtype)
     temperature = min(max(sampling.temperature, limits.tiny), limits.max)  # a double can be 0 or inf in a float
@@ -53,7 +68,12 @@ def to_probs(logits: Tensor, sampling: Sampling) -> Tensor:
         probs = keep_top_k(probs, sampling.top_k)
     if sampling.top_p is not None and sampling.top_p < 1:
         probs = keep_top_p(probs, sampling.top_p)
-    return probs
+    return probs if sampling.noise is None else sampling.noise.decide(probs, position)
+
+
+def one_hot(token: Tensor, like: Tensor) -> Tensor:
+    """Rows that are 1 at `token` (..., 1) and 0 elsewhere, of the shape and dtype of `like`. (..., n_vocab)"""
+    return torch.zeros_like(like).scatter_(-1, token, 1.0)
 
 
 def keep_top_k(probs: Tensor, k: int) -> Tensor:
@@ -81,8 +101,8 @@ def keep_largest(probs: Tensor, smallest_kept: Tensor, k: Tensor | int) -> Tenso
 
 
 def choose(probs: Tensor, sampling: Sampling, generator: torch.Generator) -> Tensor:
-    """The next token of each row: the most likely one if greedy, which uses no randomness, else a draw."""
-    return probs.argmax(-1) if sampling.greedy else draw(probs, generator)
+    """The next token of each row: a draw, or the only choice there is, which needs no randomness. (..., n_vocab) -> (...)"""
+    return probs.argmax(-1) if sampling.deterministic else draw(probs, generator)
 
 
 def draw(probs: Tensor, generator: torch.Generator) -> Tensor:

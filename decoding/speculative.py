@@ -34,9 +34,11 @@ def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int],
 def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *, gamma: int = 4,
                          sampling: Sampling = UNCHANGED, eos: int | None = None,
                          generator: torch.Generator | None = None, use_cache: str | bool = "both") -> Generation:
-    """A continuation of `prompt` with the distribution of `autoregressive`'s; not the same text for the same seed."""
-    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=accept_sampled, sampling=sampling,
-                                eos=eos, generator=generator, use_cache=use_cache)
+    """A continuation of `prompt` with the distribution of `autoregressive`'s; not the same text for the same seed, unless
+    `sampling` has shared noise, which leaves one choice at every place: then the rule is the greedy one."""
+    rule = accept_greedy if sampling.deterministic else accept_sampled
+    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=rule, sampling=sampling, eos=eos,
+                                generator=generator, use_cache=use_cache)
     return Generation(list(rounds), gamma)
 
 
@@ -89,9 +91,8 @@ def _rounds(target, drafter, tokens, max_new_tokens, gamma, rule, sampling, eos,
         logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (k + 1, n_vocab)
         watch.lap("verify")
         # 4. accept: n of the drafted tokens, and one token more
-        p = to_probs(logits, sampling)
-        if len(drafted) == 0:
-            drafted, q = drafted.to(p.device), p[:0]
+        p = to_probs(logits, sampling, L)
+        drafted, q = drafted.to(p.device), q.to(p.device) if len(drafted) > 0 else p[:0]
         verdict = rule(drafted, q, p, generator)
         n, token, *ids = torch.cat([verdict.n, verdict.token, drafted]).tolist()  # the one wait for the device
         # 5. emit
