@@ -1,10 +1,17 @@
-"""Where a run's words go: the text to stdout, everything else to stderr, colours only where they are seen."""
+"""Where a run's words go: the text to stdout, everything else to stderr, colours only where they are seen.
+
+Imports no torch, for the sake of `--help` and of the refusals.
+"""
+from __future__ import annotations
+
 import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from decoding.result import Round
+if TYPE_CHECKING:
+    from decoding.result import Round
 
 
 class Console:
