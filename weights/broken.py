@@ -47,5 +47,5 @@ def _length(prefix: bytes, header: bytes) -> int | None:
     try:
         tensors = json.loads(header)
         return 8 + promised + max(t["data_offsets"][1] for name, t in tensors.items() if name != "__metadata__")
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):  # JSON, but not of this kind
         return None

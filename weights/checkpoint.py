@@ -54,7 +54,7 @@ def open_weights(path: Path) -> safe_open:
 def match_keys(file: safe_open, path: Path) -> dict[str, str]:
     """For each weight, {its name in GPT2: its key in the file}. Drops the `transformer.` prefix and the mask buffers."""
     keys = {}
-    for key in file.keys():
+    for key in sorted(file.keys()):
         name = key.removeprefix("transformer.")
         if name in keys:
             raise WeightsError(f"{path} holds {name} twice, with and without the prefix 'transformer.'")

@@ -1,9 +1,8 @@
 """Files of the Hugging Face hub: from its cache without touching the network, else by download."""
 import os
-from collections.abc import Callable
-from concurrent.futures import Future
+from multiprocessing import TimeoutError as MultiprocessingTimeout
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from threading import Thread
 
 from weights.errors import DownloadError, WeightsError
 from weights.registry import OFFICIAL, Repository
@@ -17,25 +16,38 @@ def fetch(repository: Repository, filename: str) -> Path:
     Raises DownloadError if it is not in the cache and cannot be downloaded; WeightsError if the hub answers that a
     repository the user named, or the file in it, does not exist.
     """
-    # One way to download, the plain HTTP that `_first_byte` has tried; the other has retries that nobody can bound.
+    # One way to download, the plain HTTP that _first_byte has tried; the other has retries that nobody can bound.
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache  # here, because it is slow and seldom needed
+    # Imported here because that is slow, and a model that lies on the disk does not need it.
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     try:
         cached = try_to_load_from_cache(repository.id, filename, revision=repository.revision)
         if isinstance(cached, str):
             return Path(cached)
-        _within(ANSWER_SECONDS, lambda: _first_byte(repository, filename))
+        _wait_for_first_byte(repository, filename)
         return Path(hf_hub_download(repository.id, filename, revision=repository.revision))
     except Exception as error:  # of the hub's library, the HTTP library below it (they change), or the disk
         raise _explain(error, repository, filename) from error
 
 
-def _first_byte(repository: Repository, filename: str) -> None:
-    """Ask for one byte of the file, along every redirection. Raises what is in the way.
+def _wait_for_first_byte(repository: Repository, filename: str) -> None:
+    """Raise whatever is in the way of a download. hf_hub_download itself asks a silent host again and again, for minutes.
 
-    hf_hub_download itself asks a silent host again and again, for minutes.
+    In a thread, because looking up a host's address has no time limit of its own. It is a daemon, so that a program need
+    not wait for it to end.
     """
+    pool = ThreadPool(1)
+    try:
+        pool.apply_async(_first_byte, (repository, filename)).get(ANSWER_SECONDS)
+    except MultiprocessingTimeout:
+        raise TimeoutError(f"no answer within {ANSWER_SECONDS} seconds") from None
+    finally:
+        pool.close()
+
+
+def _first_byte(repository: Repository, filename: str) -> None:
+    """Ask for one byte of the file, along every redirection."""
     from huggingface_hub import hf_hub_url
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
@@ -44,40 +56,22 @@ def _first_byte(repository: Repository, filename: str) -> None:
     hf_raise_for_status(get_session().get(url, headers=headers, timeout=ANSWER_SECONDS))
 
 
-def _within(seconds: float, work: Callable[[], None]) -> None:
-    """Run work(), or raise TimeoutError after so many seconds: looking up a host's address has no time limit of its own.
-
-    What takes longer is left behind in a thread that does not keep the program from ending.
-    """
-    done: Future = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except Exception as error:
-            done.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    if done.exception(seconds) is not None:
-        raise done.exception()
-
-
 def _explain(error: Exception, repository: Repository, filename: str) -> Exception:
     """The one line for the user: what failed, why, and how to get the file another way."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HFValidationError, RepositoryNotFoundError
+    from huggingface_hub import constants, errors
 
     official = repository in OFFICIAL.values()
+    unknown = isinstance(error, (errors.RepositoryNotFoundError, errors.HFValidationError))
     no_folder = "" if official else f"there is no folder {repository.id} here, and "
-    if not official and isinstance(error, (RepositoryNotFoundError, HFValidationError)) and not isinstance(error, GatedRepoError):
-        return WeightsError(f"{no_folder}no repository {repository.id} at {constants.ENDPOINT} (or it is private: set HF_TOKEN)")
-    if not official and isinstance(error, EntryNotFoundError):
-        return WeightsError(f"the repository {repository.id} has no {filename}; shards and .bin files are not read")
+    if unknown and not official and not isinstance(error, errors.GatedRepoError):
+        return WeightsError(f"{no_folder}no repository {repository.id} that you may read at {constants.ENDPOINT}")
+    if isinstance(error, errors.EntryNotFoundError) and getattr(error, "response", None) is not None and not official:
+        return WeightsError(f"the repository {repository.id} has no {filename}; only whole safetensors files are read")
     return DownloadError(
         f"{no_folder}{filename} of {repository.id} could not be downloaded from {constants.ENDPOINT} into "
-        f"{constants.HF_HUB_CACHE}: {_reason(error)}. On a machine where it works, run `hf download {repository.id} "
-        f"config.json model.safetensors --revision {repository.revision} --local-dir {repository.id.split('/')[1]}`, copy "
-        f"the folder here, and give ./{repository.id.split('/')[1]} as the model's name")
+        f"{constants.HF_HUB_CACHE}: {_reason(error)}. Where the network works, run `hf download {repository.id} "
+        f"config.json model.safetensors --revision {repository.revision} --cache-dir hub`; copy the folder hub here, and "
+        "set HF_HUB_CACHE to its path")
 
 
 def _reason(error: Exception) -> str:
@@ -86,4 +80,4 @@ def _reason(error: Exception) -> str:
         return f"access was refused (HTTP {status}); check your token (HF_TOKEN, or `hf auth login`)"
     if status is not None:
         return f"the hub answered HTTP {status}"
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {str(error).rstrip('.')}"

@@ -1,0 +1,114 @@
+"""Checkpoints: what is loaded is what transformers' GPT2LMHeadModel makes of the same file."""
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import GPT2Config as ReferenceConfig
+from transformers import GPT2LMHeadModel
+
+from tests.make_counting_gpt2 import write_checkpoint
+from weights import WeightsError, checkpoint, load_model
+
+CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90, "n_positions": 24}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """transformers' GPT-2 with weights large enough that every one of them shows in the logits."""
+    model = GPT2LMHeadModel(ReferenceConfig(**{k: v for k, v in CONFIG.items() if k != "model_type"},
+                                            bos_token_id=0, eos_token_id=0)).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn(weight.shape, generator=generator) * 0.3)
+    return model
+
+
+@pytest.fixture(scope="module")
+def state(reference):
+    """Its weights, under the names and in the layout of the official files."""
+    return {name: weight.detach().clone() for name, weight in reference.transformer.named_parameters()}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a model folder, and return its path as a value of load_model."""
+    def write(state, config=CONFIG):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        save_file({name: weight.contiguous() for name, weight in state.items()}, tmp_path / "model.safetensors")
+        return str(tmp_path)
+    return write
+
+
+def difference(model, reference):
+    tokens = torch.randint(CONFIG["vocab_size"], (2, 24), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        return (model(tokens) - reference(tokens).logits).abs().max().item()
+
+
+@pytest.mark.parametrize("prefix, masks, head", list(itertools.product([False, True], repeat=3)))
+def test_logits_equal_the_reference(reference, state, write, prefix, masks, head):
+    start = "transformer." if prefix else ""
+    stored = {start + name: weight for name, weight in state.items()}
+    if masks:
+        for n in range(CONFIG["n_layer"]):
+            stored[f"{start}h.{n}.attn.bias"] = torch.ones(1, 1, 24, 24).tril()
+            stored[f"{start}h.{n}.attn.masked_bias"] = torch.tensor(-1e4)
+    if head:
+        stored["lm_head.weight"] = state["wte.weight"].clone()
+    model = load_model(write(stored))
+    assert difference(model, reference) < 1e-4
+    assert not model.training
+    assert not any(weight.requires_grad for weight in model.parameters())
+
+
+@pytest.mark.parametrize("left_out", checkpoint.CONV1D)
+def test_each_transpose_matters(reference, state, write, monkeypatch, left_out):
+    monkeypatch.setattr(checkpoint, "CONV1D", tuple(name for name in checkpoint.CONV1D if name != left_out))
+    if left_out == "attn.c_proj.weight":  # square: only the numbers can tell
+        assert difference(load_model(write(state)), reference) > 0.01
+    else:
+        with pytest.raises(WeightsError, match=left_out):
+            load_model(write(state))
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
+def test_stored_and_wanted_types(state, write, stored, wanted):
+    model = load_model(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
+    assert {weight.dtype for weight in model.parameters()} == {wanted}
+    assert torch.equal(model.wte.weight, state["wte.weight"].to(stored).to(wanted))
+    assert torch.equal(model.h[1].mlp.c_fc.weight, state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
+
+
+def test_the_model_does_not_live_in_the_file(state, write):
+    folder = write(state)
+    model = load_model(folder)
+    with open(folder + "/model.safetensors", "r+b") as file:  # the same file, overwritten: a map would see it
+        file.write(b"\0" * (Path(folder) / "model.safetensors").stat().st_size)
+    assert torch.equal(model.wte.weight, state["wte.weight"])
+
+
+def test_a_config_that_spells_gpt2_out_is_accepted(reference, state, write):
+    spelled_out = {"n_inner": 128, "layer_norm_epsilon": 1e-05, "activation_function": "gelu_pytorch_tanh", "n_ctx": 24}
+    config = {**CONFIG, **spelled_out}
+    assert difference(load_model(write(state, config)), reference) < 1e-4
+    del config["n_positions"]  # the oldest files have n_ctx only
+    assert difference(load_model(write(state, config)), reference) < 1e-4
+
+
+@pytest.mark.parametrize("prefix, buffers, dtype", [(False, True, torch.float32), (True, False, torch.float16)])
+def test_a_counting_checkpoint_counts(tmp_path, prefix, buffers, dtype):
+    write_checkpoint(tmp_path, "tiny", prefix=prefix, buffers=buffers, dtype=dtype)
+    tokens = torch.arange(300)
+    assert torch.equal(load_model(tmp_path)(tokens[:, None])[:, 0].argmax(1), (tokens + 1) % 300)
+
+
+def test_a_spoilt_checkpoint_counts_wrong_about_as_often_as_asked(tmp_path):
+    write_checkpoint(tmp_path, "tiny", spoil=0.3)
+    tokens = torch.arange(300)
+    wrong = load_model(tmp_path)(tokens[:, None])[:, 0].argmax(1) != (tokens + 1) % 300
+    assert 0.2 < wrong.float().mean() < 0.4
