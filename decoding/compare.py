@@ -6,6 +6,7 @@ from itertools import zip_longest
 import torch
 
 from decoding.feed import feed
+from decoding.sampling import GREEDY, Sampling
 from model import GPT2
 
 
@@ -24,22 +25,26 @@ class Difference:
         return "near-tie" if self.gap is not None and self.gap <= self.limit else "DIFFERENT"
 
 
-def first_difference(model: GPT2, prompt: list[int], baseline: list[int], speculative: list[int]) -> Difference | None:
+def first_difference(model: GPT2, prompt: list[int], baseline: list[int], speculative: list[int],
+                     sampling: Sampling = GREEDY) -> Difference | None:
     """None if the new ids are the same, else where they part first.
 
     A block of gamma + 1 rows and a single row are rounded differently, so the two loops may disagree where two tokens are
     almost equally likely. Both candidates are scored again by one uncached float32 forward over the common prefix; a gap
-    of at most 16 eps(dtype) max|logit| is a near-tie.
+    of at most 16 eps(dtype) max|logit| is a near-tie. Under shared noise what counts is logit / temperature + noise.
     """
     for index, (ours, theirs) in enumerate(zip_longest(baseline, speculative)):
         if ours == theirs:
             continue
         if ours is None or theirs is None:
             return Difference(index, ours, theirs, None, None)
-        logits = score(model, prompt + baseline[:index])  # (n_vocab,)
-        eps = torch.finfo(model.wpe.weight.dtype).eps
-        return Difference(index, ours, theirs, (logits[ours] - logits[theirs]).abs().item(),
-                          16 * eps * logits.abs().max().item())
+        tokens = prompt + baseline[:index]
+        scores = score(model, tokens)  # (n_vocab,)
+        limit = 16 * torch.finfo(model.wpe.weight.dtype).eps * scores.abs().max().item()
+        if sampling.noise is not None:
+            scores = scores / sampling.temperature + sampling.noise.row(len(tokens), len(scores), scores.device)
+            limit /= sampling.temperature
+        return Difference(index, ours, theirs, (scores[ours] - scores[theirs]).abs().item(), limit)
     return None
 
 

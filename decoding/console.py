@@ -1,16 +1,17 @@
 """Where a run's words go: the text to stdout, everything else to stderr, colours only where they are seen.
 
-Imports no torch, for the sake of `--help` and of the refusals.
+Imports almost nothing, so that `--help`, refusals and Ctrl-C are answered at once.
 """
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import argparse
+
     from decoding.result import Round
 
 
@@ -55,11 +56,21 @@ class Console:
 
 def wants_color(choice: str) -> bool:
     if choice == "auto":
-        return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return choice == "always"
 
 
 def make_safe() -> None:
-    """Characters that the console's encoding lacks are printed as ?, instead of ending the program."""
+    """Characters that the console's encoding lacks are printed as ?, and a stream that was closed leads nowhere: neither
+    ends the program."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")
+
+
+def print_no_more() -> None:
+    """Send the rest nowhere. Where printing has failed, Python would try again at its exit, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -80,10 +80,14 @@ class LookupDrafter:
 
 
 def continuation(tokens: list[int], n: int, k: int) -> list[int]:
-    """At most k tokens that followed the latest earlier occurrence of the last n tokens, or of fewer; [] if there is none."""
+    """k tokens copied from behind the latest earlier occurrence of the last n tokens, or of fewer; [] if there is none.
+
+    A copy that reaches the end of the text goes on with what it has copied, so that a loop is continued as a loop.
+    """
     for length in range(n, 0, -1):
         ending = tokens[-length:]
         for start in range(len(tokens) - length - 1, -1, -1):
             if tokens[start : start + length] == ending:
-                return tokens[start + length : start + length + k]
+                followed = tokens[start + length :]
+                return [followed[i % len(followed)] for i in range(k)]
     return []

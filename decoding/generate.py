@@ -4,25 +4,16 @@ Exit codes: 0 done; 1 a file could not be downloaded; 2 bad input, with one line
 """
 import os
 import sys
-from argparse import Namespace
-from pathlib import Path
 
-from decoding.console import make_safe
-from decoding.options import parse
+from decoding.console import make_safe, print_no_more
 from weights.errors import DownloadError
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Do what the command line asks. Returns the exit code."""
     make_safe()
     try:
-        options = parse(argv)
-        prompt = read_prompt(options)
-        # Two OpenMP threads can land on one core and make every operation 8 ms. OpenMP reads this when
-        # torch is imported, which is here and no sooner: it takes seconds, and --help and most refusals do without.
-        os.environ.setdefault("OMP_PROC_BIND", "true")
-        from decoding.session import run
-
-        run(options, prompt)
+        generate(argv)
         return 0
     except DownloadError as error:
         return complain(str(error), 1)
@@ -31,29 +22,49 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return complain("interrupted", 130)
     except BrokenPipeError:  # whoever read the text has had enough, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print_no_more()
         return 0
+    except OSError as error:
+        complain(f"cannot write: {error}", 1)
+        print_no_more()
+        return 1
 
 
-def read_prompt(options: Namespace) -> str:
-    """The text to continue. Raises ValueError if its file cannot be read, or it is not UTF-8."""
-    if options.prompt_file is None:
-        raw, where = os.fsencode(options.prompt), "the prompt"
-    else:
-        raw, where = read_file(options.prompt_file), f"the prompt file {options.prompt_file}"
+def generate(argv: list[str] | None) -> None:
+    from decoding.options import parse  # imported here, so that Ctrl-C finds `main` at its post
+
     try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
+        options = parse(argv)
+        prompt = read_prompt(options.prompt, options.prompt_file)
+        # Two OpenMP threads can land on one core and make every operation 8 ms. OpenMP reads this when
+        # torch is imported, which is here and no sooner: it takes seconds, and --help and most refusals do without.
+        os.environ.setdefault("OMP_PROC_BIND", "true")
+        from decoding.session import run
+
+        run(options, prompt)
+    finally:
+        sys.stdout.flush()  # here, where it can still be told if nobody reads it, or the disk is full
+
+
+def read_prompt(prompt: str | None, file: str | None) -> str:
+    """The text to continue: `prompt`, or what is in the file. Raises ValueError if it cannot be read, or is not UTF-8."""
+    where = "the prompt" if file is None else f"the prompt file {file}"
+    try:
+        if file is None:
+            # Bytes of the command line that are not in the console's encoding are hidden in the string as surrogates.
+            return prompt.encode("utf-8", "surrogateescape").decode("utf-8")
+        return read_file(file).decode("utf-8-sig")  # without the mark that some editors begin a file with
+    except UnicodeError as error:
         raise ValueError(f"{where} is not UTF-8: {error}") from error
+    except OSError as error:
+        raise ValueError(f"cannot read {where}: {error.strerror}") from error
 
 
 def read_file(name: str) -> bytes:
     if name == "-":
         return sys.stdin.buffer.read()
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise ValueError(f"cannot read the prompt file {name}: {error.strerror}") from error
+    with open(name, "rb") as file:
+        return file.read()
 
 
 def complain(line: str, code: int) -> int:

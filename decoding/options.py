@@ -11,6 +11,7 @@ from weights.registry import DRAFT_OF, KNOWN_NAMES, resolve
 DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TARGET = "tales-large"
 DEFAULT_GAMMA = 4
+LOOKUP = "lookup"  # the name of a draft that is no model
 LARGEST_SEED = 2**32 - 1
 
 
@@ -60,7 +61,8 @@ def make_parser() -> OneLineParser:
     add("--target", metavar="NAME", default=DEFAULT_TARGET,
         help="the model whose text is wanted: a known name, a hub repository owner/name, or a folder (default: %(default)s)")
     add("--draft", metavar="NAME",
-        help="the model that proposes tokens (default: the target's usual partner, see --list-models)")
+        help=f"the model that proposes tokens, or {LOOKUP}, which copies what followed the last time "
+             "(default: the target's usual partner, see --list-models)")
     add("--mode", choices=["compare", "speculative", "baseline"],
         help="speculative decoding, plain decoding, or both side by side (default: compare; with --quiet speculative)")
     add("--gamma", metavar="N", type=whole(0), help=f"tokens drafted per round (default: {DEFAULT_GAMMA})")
@@ -70,6 +72,8 @@ def make_parser() -> OneLineParser:
     add("--top-k", metavar="K", type=whole(1), help="sample from the K most likely tokens only")
     add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
         help="sample from the smallest set of most likely tokens whose mass reaches P")
+    add("--coupling", choices=["gumbel"],
+        help="decide by noise that belongs to places in the text: the same seed then gives the same text in both modes")
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED), help="repeat a sampled run (default: drawn, and printed)")
     add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
     add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
@@ -114,7 +118,7 @@ def refuse(options: argparse.Namespace) -> str | None:
     if options.quiet and options.mode == "compare" and not options.json:
         return "--quiet would silence the comparison; add --json, or choose another --mode"
     if options.temperature == 0:
-        for name in ("seed", "top_k", "top_p"):
+        for name in ("seed", "top_k", "top_p", "coupling"):
             if getattr(options, name) is not None:
                 return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
     if options.mode == "baseline":
@@ -141,7 +145,8 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
             options.gamma = DEFAULT_GAMMA if options.gamma is None else options.gamma
             if options.draft is None:
                 options.draft = usual_draft(options.target)
-            resolve(options.draft)
+            if options.draft != LOOKUP:
+                resolve(options.draft)
     except WeightsError as error:
         parser.error(str(error))
 

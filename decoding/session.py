@@ -6,14 +6,16 @@ from dataclasses import asdict
 
 import torch
 
-from decoding.acceptance import accept_greedy, accept_sampled
 from decoding.baseline import autoregressive_rounds, check_request
 from decoding.compare import first_difference
 from decoding.console import Console
+from decoding.coupling import SharedNoise
+from decoding.drafters import LookupDrafter
+from decoding.options import LOOKUP
 from decoding.report import as_json, speedup, table, verdict
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling
-from decoding.speculative import speculative_rounds
+from decoding.speculative import speculative_rounds, usual_rule
 from decoding.streaming import TextStream
 from decoding.trace import describe, name
 from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
@@ -26,7 +28,7 @@ class Session:
         self.options = options
         self.device = pick_device(options.device)
         self.tokenizer = load_tokenizer(options.target)
-        if options.draft is not None:
+        if options.draft not in (None, LOOKUP):
             difference = vocabulary_difference(self.tokenizer, load_tokenizer(options.draft))
             if difference:
                 raise WeightsError(f"{options.target} and {options.draft} have different vocabularies: {difference}")
@@ -35,8 +37,11 @@ class Session:
         dtype = getattr(torch, options.dtype)
         self.target = load_model(options.target, self.device, dtype)
         check_request(self.target, self.prompt, options.max_new_tokens)
-        self.draft = load_model(options.draft, self.device, dtype) if options.draft is not None else None
-        self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
+        if options.draft == LOOKUP:
+            self.draft = LookupDrafter(self.target.config.n_vocab)
+        elif options.draft is not None:
+            self.draft = load_model(options.draft, self.device, dtype)
+        self.sampling = Sampling(options.temperature, options.top_k, options.top_p, self.noise())
 
     def encode(self, text: str) -> list[int]:
         """The ids of the prompt; those of an empty one are <|endoftext|>, which GPT-2 was trained to start from."""
@@ -46,21 +51,24 @@ class Session:
             ids = self.tokenizer.encode(text, disallowed_special=())
         return ids or [self.end_of_text]
 
+    def generator(self) -> torch.Generator | None:
+        """A new generator of the run's seed; a greedy run has none."""
+        return None if self.options.seed is None else torch.Generator(self.device).manual_seed(self.options.seed)
+
+    def noise(self) -> SharedNoise | None:
+        return SharedNoise(self.generator()) if self.options.coupling == "gumbel" else None
+
     def request(self) -> dict:
         """What both loops are given: the same settings, and a generator of the same seed each."""
-        generator = None
-        if not self.sampling.greedy:
-            generator = torch.Generator(self.device).manual_seed(self.options.seed)
         return {"sampling": self.sampling, "eos": None if self.options.ignore_eos else self.end_of_text,
-                "generator": generator, "use_cache": not self.options.no_cache}
+                "generator": self.generator(), "use_cache": not self.options.no_cache}
 
     def baseline(self, max_new_tokens: int) -> Iterator[Round]:
         return autoregressive_rounds(self.target, self.prompt, max_new_tokens, **self.request())
 
     def speculative(self, max_new_tokens: int) -> Iterator[Round]:
-        rule = accept_greedy if self.sampling.greedy else accept_sampled
-        return speculative_rounds(self.target, self.draft, self.prompt, max_new_tokens, gamma=self.options.gamma, rule=rule,
-                                  trace=self.options.trace, **self.request())
+        return speculative_rounds(self.target, self.draft, self.prompt, max_new_tokens, gamma=self.options.gamma,
+                                  rule=usual_rule(self.sampling), trace=self.options.trace, **self.request())
 
     def settings(self) -> dict:
         """Every option's value, and what `auto` and the defaults came to."""
@@ -112,7 +120,7 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     for round in console.stepwise(rounds) if options.step else rounds:
         done.append(round)
         if options.trace:
-            console.say("\n" + describe(len(done), round, session.tokenizer, session.sampling.greedy))
+            console.say("\n" + describe(len(done), round, session.tokenizer))
         text.write_round(round)
     text.close()
     console.end_text()
@@ -128,8 +136,8 @@ def report(session: Session, baseline: Generation | None, speculative: Generatio
     result |= {title: as_json(session.decode(run.tokens), run) for title, run in runs.items()}
     if len(runs) == 2:
         result["speedup"] = speedup(baseline, speculative)
-        if session.sampling.greedy:
-            difference = first_difference(session.target, session.prompt, baseline.tokens, speculative.tokens)
+        if session.sampling.deterministic:
+            difference = first_difference(session.target, session.prompt, baseline.tokens, speculative.tokens, session.sampling)
             console.say(verdict(difference, session.name))
             result["identical"] = difference is None
             if difference is not None:
@@ -145,7 +153,8 @@ def banner(session: Session) -> str:
     if not sampling.greedy:
         filters = "".join(f", {label} {value}" for label, value in (("top-k", sampling.top_k), ("top-p", sampling.top_p)) if value)
         how = f"temperature {sampling.temperature:g}{filters}, seed {options.seed}"
-    draft = f", draft {options.draft}, gamma {options.gamma}" if session.draft is not None else ""
+        how += ", shared Gumbel noise" if sampling.noise is not None else ""
+    draft = f", draft {options.draft}, gamma {options.gamma}" if options.draft is not None else ""
     return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
             f"{torch.get_num_threads()} threads")
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from decoding.acceptance import Acceptance, accept_greedy, accept_sampled
+from decoding.adaptive import Gamma, as_gamma
 from decoding.baseline import check_request, finish_reason
 from decoding.drafters import Drafter, ModelDrafter
 from decoding.feed import NOTHING, Model, feed, prefill, rewind
@@ -23,36 +24,38 @@ CACHED = {"both": (True, True), "target": (True, False), "draft": (False, True),
           True: (True, True), False: (False, False)}  # use_cache -> does the target have a cache, does the draft
 
 
-def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *, gamma: int = 4,
-                       eos: int | None = None, use_cache: str | bool = "both") -> Generation:
+def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *,
+                       gamma: int | str | Gamma = 4, eos: int | None = None, use_cache: str | bool = "both") -> Generation:
     """The target's greedy continuation of `prompt`: the ids that `autoregressive` gives, in fewer target passes."""
+    gamma = as_gamma(gamma)
     rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=accept_greedy, sampling=GREEDY,
                                 eos=eos, use_cache=use_cache)
-    return Generation(list(rounds), gamma)
+    return Generation(list(rounds), gamma.largest)
 
 
-def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *, gamma: int = 4,
-                         sampling: Sampling = UNCHANGED, eos: int | None = None,
+def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *,
+                         gamma: int | str | Gamma = 4, sampling: Sampling = UNCHANGED, eos: int | None = None,
                          generator: torch.Generator | None = None, use_cache: str | bool = "both") -> Generation:
     """A continuation of `prompt` with the distribution of `autoregressive`'s; not the same text for the same seed, unless
-    `sampling` has shared noise, which leaves one choice at every place: then the rule is the greedy one."""
-    rule = accept_greedy if sampling.deterministic else accept_sampled
-    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=rule, sampling=sampling, eos=eos,
-                                generator=generator, use_cache=use_cache)
-    return Generation(list(rounds), gamma)
+    `sampling` has shared noise."""
+    gamma = as_gamma(gamma)
+    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=usual_rule(sampling),
+                                sampling=sampling, eos=eos, generator=generator, use_cache=use_cache)
+    return Generation(list(rounds), gamma.largest)
 
 
-def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *, gamma: int,
-                       rule: Rule, sampling: Sampling, eos: int | None = None, generator: torch.Generator | None = None,
-                       use_cache: str | bool = "both", trace: bool = False) -> Iterator[Round]:
+def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *,
+                       gamma: int | str | Gamma, rule: Rule, sampling: Sampling, eos: int | None = None,
+                       generator: torch.Generator | None = None, use_cache: str | bool = "both",
+                       trace: bool = False) -> Iterator[Round]:
     """The algorithm, one round at a time: `next(rounds)` drafts, verifies, accepts, and stops to be looked at.
 
-    gamma: tokens drafted per round, at least 0. use_cache: "both", "target", "draft" or "none". Raises ValueError for
-    arguments that cannot be served. A draft whose context is full stays silent, with one warning, and the target goes on.
+    gamma: tokens drafted per round, at least 0, or "auto": as many as have paid so far, see `decoding.adaptive`.
+    use_cache: "both", "target", "draft" or "none". Raises ValueError for arguments that cannot be served. A draft whose
+    context is full stays silent, with one warning, and the target goes on.
     """
     check_request(target, prompt, max_new_tokens)
-    if gamma < 0:
-        raise ValueError(f"gamma must be at least 0, not {gamma}")
+    gamma = as_gamma(gamma)
     if use_cache not in CACHED:
         raise ValueError(f'use_cache must be "both", "target", "draft" or "none", not {use_cache!r}')
     cached = CACHED[use_cache]
@@ -60,7 +63,7 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     if drafter is not draft and draft.config.n_vocab != target.config.n_vocab:
         raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
                          f"the target {target.config.n_vocab}")
-    if gamma > 0 and min(len(prompt) + max_new_tokens - 2, target.config.n_ctx - 1) > drafter.n_ctx:
+    if gamma.largest > 0 and min(len(prompt) + max_new_tokens - 2, target.config.n_ctx - 1) > drafter.n_ctx:
         warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target goes on alone", stacklevel=2)
     return _rounds(target, drafter, list(prompt), max_new_tokens, gamma, rule, sampling, eos,
                    generator or new_generator(), cached, trace)
@@ -75,15 +78,15 @@ def _rounds(target, drafter, tokens, max_new_tokens, gamma, rule, sampling, eos,
     watch = Stopwatch()
     cache = target.new_cache(min(end, n_ctx)) if cached[0] else None
     prefill(target, cache, tokens)
-    if gamma > 0:
+    if gamma.largest > 0:
         drafter.start(tokens, end)
     prefill_seconds = watch.total() if any(cached) else None
     reason = None
     while reason is None:
-        watch = Stopwatch(laps=trace)
+        watch = Stopwatch(laps=trace or gamma.timed)
         # 1. how many to draft: so many that neither the budget nor a context ever cuts a block
         L = len(tokens)
-        k = max(0, min(gamma, end - L - 1, n_ctx - L, drafter.n_ctx - L + 1))
+        k = max(0, min(gamma.choose(), end - L - 1, n_ctx - L, drafter.n_ctx - L + 1))
         # 2. draft
         drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else (NOTHING, None)
         watch.lap("draft")
@@ -101,11 +104,18 @@ def _rounds(target, drafter, tokens, max_new_tokens, gamma, rule, sampling, eos,
         reason = finish_reason(tokens, end, n_ctx, eos)
         # 6. rewind: neither cache keeps a rejected token; the last one emitted is fed in the next round
         target_lengths = rewind(cache, len(tokens) - 1)
-        draft_lengths = drafter.rewind(len(tokens) - 1) if gamma > 0 else None
+        draft_lengths = drafter.rewind(len(tokens) - 1) if gamma.largest > 0 else None
         watch.lap("accept")
-        yield Round(ids, accepted, extra, kind, watch.total(), target_lengths, draft_lengths, reason, prefill_seconds,
-                    Trace(p, q, logits, verdict.u, watch.seconds) if trace else None)
+        round = Round(ids, accepted, extra, kind, watch.total(), target_lengths, draft_lengths, reason, prefill_seconds,
+                      Trace(p, q, logits, verdict.u, watch.seconds) if trace else None)
+        gamma.learn(round, watch.seconds)
+        yield round
         prefill_seconds = None
+
+
+def usual_rule(sampling: Sampling) -> Rule:
+    """The rule that keeps the target's law: the greedy one where one choice is left at every place."""
+    return accept_greedy if sampling.deterministic else accept_sampled
 
 
 def settle(ids: list[int], n: int, token: int, eos: int | None) -> tuple[int, int | None, str]:

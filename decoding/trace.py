@@ -5,21 +5,22 @@ from decoding.acceptance import residual
 from decoding.result import Round
 
 
-def describe(number: int, round: Round, tokenizer, greedy: bool) -> str:
+def describe(number: int, round: Round, tokenizer) -> str:
     """What was drafted, what the target said to it, what the rule made of it, and the caches before and after.
 
-    Needs a round run with trace=True. Greedy: the target's choice, and by how many logits it leads, the drafted token if
-    that is another one, else the runner-up. Sampled: p, q, p/q and the uniform u of each test; after a rejection the
-    largest entries of the residual.
+    Needs a round run with trace=True. Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest
+    entries of the residual. Greedy: the target's choice, and by how many logits it leads, the drafted token if that is
+    another one, else the runner-up; under shared noise, which can choose another token than the likeliest, a minus.
     """
-    show = greedy_test if greedy else sampled_test
+    sampled = round.trace.u is not None
+    show = sampled_test if sampled else greedy_test
     parts = [f"round {number}:"]
     for i, token in enumerate(round.drafted):
         tested = i < round.tested
         kept = "kept" if i < round.accepted else "REJECTED"
         parts.append(f"{name(token, tokenizer)} {show(round, i, tokenizer)} {kept}" if tested
                      else f"{name(token, tokenizer)} not tested")
-    if round.kind == "correction" and not greedy:
+    if round.kind == "correction" and sampled:
         parts.append("residual " + top(residual_row(round), tokenizer))
     parts.append(f"{round.kind} {name(round.extra, tokenizer)}" if round.extra is not None else "end of text, no extra token")
     parts += [f"{whose} cache {lengths[0]} -> {lengths[1]}"
@@ -39,7 +40,7 @@ def greedy_test(round: Round, i: int, tokenizer) -> str:
     choice = round.trace.p[i].argmax().item()
     lead = logits[choice] - logits  # (n_vocab,) of the choice over every token
     rival = drafted if drafted != choice else lead.topk(2, largest=False).indices[1]
-    return f"target {name(choice, tokenizer)} by {lead[rival].item():.2f}"
+    return f"target {name(choice, tokenizer)} by {lead[rival].item():+.2f}"
 
 
 def residual_row(round: Round) -> Tensor:
