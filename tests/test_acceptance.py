@@ -5,11 +5,11 @@ from contextlib import ExitStack
 from unittest import mock
 
 import torch
-import wrong
-from tree import law
 
 from decoding import acceptance, sampling
 from decoding.acceptance import accept_greedy, accept_sampled, leading, residual
+from tests import wrong
+from tests.tree import law
 
 JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 PAPER_P, PAPER_Q = [0.6, 0.4], [0.8, 0.2]

@@ -6,10 +6,10 @@ from unittest import mock
 
 import pytest
 import torch
-from toys import chi_square_p_value, plain_probs
 
 from decoding import GREEDY, Sampling, sampling
 from decoding.sampling import choose, draw, keep_top_k, keep_top_p, to_probs
+from tests.toys import chi_square_p_value, plain_probs
 
 INF = math.inf
 JUST_BELOW_ONE = math.nextafter(1.0, 0.0)

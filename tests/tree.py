@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from unittest import mock
 
 import torch
-import wrong
 
 from decoding import acceptance, sampling
+from tests import wrong
 
 REPLACED = ((sampling, "draw"), (acceptance, "draw"), (acceptance, "uniform"), (wrong, "draw"), (wrong, "uniform"))
 

@@ -1,0 +1,177 @@
+"""Speculative sampling writes every text with exactly the target's probability.
+
+Shown without a single random number: the real loop is run once for each way that its draws and its acceptance tests can
+turn out (tree.py), the probabilities of the ways that lead to the same text are added up, and the sums are compared with
+the definition. The toy models' logits depend on the whole text, so a loop that looks at the wrong place is found out.
+"""
+from functools import partial
+
+import pytest
+import torch
+
+from decoding import (
+    GREEDY,
+    Sampling,
+    autoregressive,
+    speculative_rounds,
+    speculative_sampling,
+)
+from decoding.acceptance import accept_sampled
+from tests import wrong
+from tests.checks import check_run
+from tests.toys import HashModel, MemorylessModel, Parrot, plain_probs
+from tests.tree import law
+
+PROMPT = [0, 1]
+TARGET, DRAFT = HashModel(1), HashModel(2)
+PLAIN = Sampling()
+SETTINGS = [PLAIN, Sampling(0.5), Sampling(top_k=2), Sampling(top_p=0.8), Sampling(0.7, 2, 0.9), GREEDY]
+
+
+def law_by_definition(model, n, sampling=PLAIN, eos=None, prompt=PROMPT):
+    """{text: probability}: the product of the model's own probabilities, token by token."""
+    texts = {}
+
+    def extend(text, probability):
+        new = tuple(text[len(prompt):])
+        if len(new) == n or new[-1:] == (eos,) or len(text) > model.config.n_ctx:
+            texts[new] = probability
+            return
+        logits = model.forward(torch.tensor([text]), last=1)[0, 0].tolist()
+        for token, chance in enumerate(plain_probs(logits, sampling)):
+            if chance > 0:
+                extend(text + [token], probability * chance)
+
+    extend(prompt, 1.0)
+    return texts
+
+
+def law_of_loop(target, draft, n, gamma, sampling=PLAIN, rule=accept_sampled, prompt=PROMPT, **options):
+    def program():
+        rounds = speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=rule, sampling=sampling, **options)
+        return tuple(token for r in rounds for token in r.emitted)
+    return law(program)
+
+
+def texts_of_plain_loop(sampling, eos):
+    return tuple(autoregressive(TARGET, PROMPT, 3, sampling=sampling, eos=eos).tokens)
+
+
+def difference(found, wanted):
+    """The largest difference between two laws; infinite if they do not agree on which texts can be written at all."""
+    if found.keys() != wanted.keys():
+        return float("inf")
+    return max(abs(found[text] - wanted[text]) for text in wanted)
+
+
+def test_the_plain_loop_has_the_law_it_is_defined_by():
+    for sampling in SETTINGS:
+        for eos in (None, 2):
+            found = law(partial(texts_of_plain_loop, sampling, eos))
+            assert difference(found, law_by_definition(TARGET, 3, sampling, eos)) < 1e-12, (sampling, eos)
+
+
+def test_the_law_is_the_targets_for_every_gamma_and_setting():
+    for sampling in SETTINGS:
+        for gamma in range(3):  # with three tokens to write, no more than two are ever drafted
+            found = law_of_loop(TARGET, DRAFT, 3, gamma, sampling)
+            assert difference(found, law_by_definition(TARGET, 3, sampling)) < 1e-12, (gamma, sampling)
+
+
+def test_four_tokens():
+    for gamma, sampling in ((1, PLAIN), (3, Sampling(top_k=2)), (3, Sampling(2.0, top_p=0.7))):
+        found = law_of_loop(TARGET, DRAFT, 4, gamma, sampling)
+        assert difference(found, law_by_definition(TARGET, 4, sampling)) < 1e-12, (gamma, sampling)
+
+
+def test_an_end_of_text_ends_the_text_wherever_it_comes_from():
+    for eos in range(3):
+        for gamma in range(3):
+            found = law_of_loop(TARGET, DRAFT, 3, gamma, eos=eos)
+            assert difference(found, law_by_definition(TARGET, 3, eos=eos)) < 1e-12, (gamma, eos)
+
+
+def test_any_draft_will_do():
+    drafts = {"one-hot": Parrot(), "one-hot, and short of proposals": Parrot(most=1), "silent": Parrot(most=0), "the target": TARGET,
+              "blind to one token": HashModel(2, never=[0]), "certain of one token": HashModel(2, never=[0, 2])}
+    for name, draft in drafts.items():
+        for n, gamma, sampling in ((3, 2, PLAIN), (4, 3, Sampling(0.5, top_p=0.9))):
+            found = law_of_loop(TARGET, draft, n, gamma, sampling)
+            assert difference(found, law_by_definition(TARGET, n, sampling)) < 1e-12, (name, sampling)
+
+
+def test_disjoint_supports():
+    one, two = HashModel(1, never=[1, 2]), HashModel(2, never=[0])
+    for target, draft in ((one, two), (two, one)):
+        assert difference(law_of_loop(target, draft, 4, 3), law_by_definition(target, 4)) < 1e-12
+
+
+def test_caches_and_contexts_change_nothing():
+    for use_cache in ("target", "draft", "none"):
+        assert difference(law_of_loop(TARGET, DRAFT, 3, 2, use_cache=use_cache), law_by_definition(TARGET, 3)) < 1e-12, use_cache
+    short = HashModel(1, n_ctx=4)  # two tokens of prompt, two more, and one that is never fed
+    assert difference(law_of_loop(short, DRAFT, 9, 3), law_by_definition(short, 9)) < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:the draft reads")
+def test_a_draft_with_a_shorter_context_changes_nothing():
+    for n_ctx in (1, 2, 3):
+        found = law_of_loop(TARGET, HashModel(2, n_ctx=n_ctx), 3, 2)
+        assert difference(found, law_by_definition(TARGET, 3)) < 1e-12, n_ctx
+
+
+def test_the_counts_agree_on_every_path():
+    histograms = []
+
+    def program():
+        g = speculative_sampling(TARGET, DRAFT, PROMPT, 4, gamma=2, sampling=Sampling(top_k=2), eos=0)
+        histograms.append(check_run(g, PROMPT).histogram)
+        return tuple(g.tokens)
+
+    assert difference(law(program), law_by_definition(TARGET, 4, Sampling(top_k=2), eos=0)) < 1e-12
+    assert all(any(histogram[i] for histogram in histograms) for i in range(3))
+
+
+# The other half of the proof: the same enumeration rejects what is wrong.
+
+def test_every_wrong_rule_is_noticed():
+    rules = [wrong.redraw_from_p, wrong.softmax_residual, wrong.residual_without_clamp, wrong.residual_of_the_next_place,
+             wrong.bonus_from_residual, wrong.one_uniform_for_all, wrong.count_all_passed, wrong.ratio_upside_down]
+    target, draft = HashModel(1, n_vocab=2), HashModel(2, n_vocab=2)
+    for rule in [accept_sampled, *rules]:
+        error = difference(law_of_loop(target, draft, 3, 2, rule=rule), law_by_definition(target, 3))
+        assert error < 1e-12 if rule is accept_sampled else error > 0.01, rule.__name__
+
+
+def test_accepting_with_less_or_equal_can_write_what_the_target_cannot():
+    target = HashModel(1, never=[2])
+    wanted, found = law_by_definition(target, 3), law_of_loop(target, DRAFT, 3, 2, rule=wrong.less_or_equal)
+    assert max(abs(found[text] - wanted[text]) for text in wanted) < 1e-12  # no frequency would ever show it:
+    assert {found[text] for text in found.keys() - wanted.keys()} == {0}  # impossible texts, written with probability 0
+
+
+def test_q_must_be_what_the_token_was_drawn_from():
+    for drawn, reported in ((GREEDY, PLAIN), (Sampling(top_k=2), PLAIN), (Sampling(0.5), PLAIN), (PLAIN, Sampling(2.0))):
+        draft = wrong.TwoFacedDrafter(DRAFT, drawn, reported)
+        assert difference(law_of_loop(TARGET, draft, 3, 2), law_by_definition(TARGET, 3)) > 0.01, (drawn, reported)
+    honest = wrong.TwoFacedDrafter(DRAFT, Sampling(0.5), Sampling(0.5))  # another temperature alone is no mistake
+    assert difference(law_of_loop(TARGET, honest, 3, 2), law_by_definition(TARGET, 3)) < 1e-12
+
+
+def test_the_famous_example_of_a_greedy_draft_with_a_soft_q():
+    target, draft = MemorylessModel([0.6, 0.4]), MemorylessModel([0.8, 0.2])
+    for drafter, wanted in ((draft, [0.6, 0.4]), (wrong.TwoFacedDrafter(draft, GREEDY, PLAIN), [0.75, 0.25])):
+        found = law_of_loop(target, drafter, 2, 1)
+        assert [round(found[x, 0] + found[x, 1], 12) for x in (0, 1)] == wanted
+
+
+def test_filters_on_one_side_give_the_law_of_the_other_settings():
+    for sampling in (Sampling(0.5), Sampling(top_k=2), Sampling(top_p=0.6)):
+        only_the_draft = law_of_loop(TARGET, wrong.TwoFacedDrafter(DRAFT, sampling, sampling), 3, 2, PLAIN)
+        assert difference(only_the_draft, law_by_definition(TARGET, 3, sampling)) > 0.01
+
+
+def test_greedy_with_a_soft_ratio_writes_what_is_not_the_argmax():
+    draft = wrong.TwoFacedDrafter(DRAFT, GREEDY, PLAIN)
+    found = law_of_loop(TARGET, draft, 3, 2, PLAIN, rule=wrong.greedy_with_soft_ratio)
+    assert len(found) > 1 == len(law_by_definition(TARGET, 3, GREEDY))
