@@ -44,7 +44,7 @@ def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float 
         try:
             got = mine(*case)
             worst = max(worst, difference(got, expected))
-        except Exception as error:  # a learner's function may raise anything
+        except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
             return verdict("wrong", f"{call(mine, case)}\n  {type(error).__name__}: {error}\n  expected {describe(expected)}")
         if not worst <= close:
             return verdict("wrong", f"{call(mine, case)}\n  gives    {describe(got)}\n  expected {describe(expected)}")
