@@ -20,6 +20,8 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as error:  # WeightsError is one
         return complain(str(error), 2)
     except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            print(file=sys.stderr)  # the text, or "^C", stands on the line
         return complain("interrupted", 130)
     except BrokenPipeError:  # whoever read the text has had enough, as in `| head`
         print_no_more()
@@ -31,7 +33,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def generate(argv: list[str] | None) -> None:
-    from decoding.options import parse  # imported here, so that Ctrl-C finds `main` at its post
+    # Imported here and not above, so that from the first moment on `main` is there to catch Ctrl-C.
+    from decoding.options import parse
 
     try:
         options = parse(argv)

@@ -19,7 +19,7 @@ class OneLineParser(argparse.ArgumentParser):
     """A parser whose refusals are one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}; --help lists all options", file=sys.stderr)
+        print(f"{self.prog}: {' '.join(message.split())}; --help lists all options", file=sys.stderr)
         sys.exit(2)
 
 

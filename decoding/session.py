@@ -1,6 +1,7 @@
 """One call of `python -m decoding.generate`, from the checked options on: load, decode, report."""
 import argparse
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -16,7 +17,7 @@ from decoding.report import as_json, speedup, table, verdict
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
-from decoding.streaming import TextStream
+from decoding.streaming import LEGEND, TextStream
 from decoding.trace import describe, name
 from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
 
@@ -86,10 +87,25 @@ class Session:
 def run(options: argparse.Namespace, text: str) -> None:
     """Load, decode and report as the options say."""
     console = Console(options)
-    session = Session(options, text)
+    with warnings.catch_warnings():
+        warnings.showwarning = console.note
+        session = Session(options, text)
+        introduce(session, console)
+        report(session, *decode(session, console), console)
+
+
+def introduce(session: Session, console: Console) -> None:
+    """What the reader should know before the text begins."""
     console.say(banner(session))
-    if text == "":
+    if console.color:
+        console.say(LEGEND)
+    if session.text == "":
         console.say("the prompt is empty: starting from <|endoftext|>")
+
+
+def decode(session: Session, console: Console) -> tuple[Generation | None, Generation | None]:
+    """The plain and the speculative run, as far as they are asked for."""
+    options = session.options
     baseline = speculative = None
     if options.mode == "baseline":
         baseline = stream(session, session.baseline(options.max_new_tokens), 0, console)
@@ -100,7 +116,7 @@ def run(options: argparse.Namespace, text: str) -> None:
     if options.mode == "compare":
         rounds = console.counted(session.baseline(options.max_new_tokens), "baseline", options.max_new_tokens)
         baseline = Generation(list(rounds), gamma=0)
-    report(session, baseline, speculative, console)
+    return baseline, speculative
 
 
 def warm_up(session: Session) -> None:
@@ -116,12 +132,13 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     options, done = session.options, []
     text = TextStream(console.out, session.tokenizer, session.end_of_text, console.color)
     if console.out is not None:
-        console.say(session.text, end="")
+        console.echo(session.text)
     for round in console.stepwise(rounds) if options.step else rounds:
         done.append(round)
         if options.trace:
-            console.say("\n" + describe(len(done), round, session.tokenizer))
+            console.say(describe(len(done), round, session.tokenizer))
         text.write_round(round)
+        console.mid_line = console.on_screen
     text.close()
     console.end_text()
     return Generation(done, gamma)

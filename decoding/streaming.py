@@ -4,9 +4,11 @@ from typing import TextIO
 
 from decoding.result import Round
 
-STYLES = {"accepted": "\033[32m", "correction": "\033[1;31m", "bonus": "\033[34m"}  # green, bold red, blue
+# By colour and, for a projector that has none, by weight: green; red and bold; cyan and underlined.
+STYLES = {"accepted": "\033[32m", "correction": "\033[1;31m", "bonus": "\033[4;36m"}
 RESET = "\033[0m"
-LEGEND = {"accepted": "accepted draft", "correction": "correction by the target", "bonus": "bonus from the target"}
+LEGEND = (f"{STYLES['accepted']}accepted draft{RESET}   {STYLES['correction']}correction by the target{RESET}   "
+          f"{STYLES['bonus']}bonus from the target{RESET}")
 
 
 class TextStream:
@@ -39,8 +41,3 @@ class TextStream:
     def flush(self) -> None:
         if self.out is not None:
             self.out.flush()
-
-
-def legend(color: bool) -> str:
-    """One line that says which colour means what."""
-    return "   ".join(f"{STYLES[origin]}{text}{RESET}" if color else text for origin, text in LEGEND.items())
