@@ -50,6 +50,11 @@ def real(low: float, high: float, what: str, low_allowed: bool):
     return parse
 
 
+def gamma(text: str) -> int | str:
+    """An argparse type: a whole number of at least 0, or "auto"."""
+    return text if text == "auto" else whole(0)(text)
+
+
 def make_parser() -> OneLineParser:
     parser = OneLineParser(
         prog="python -m decoding.generate", allow_abbrev=False,
@@ -65,7 +70,9 @@ def make_parser() -> OneLineParser:
              "(default: the target's usual partner, see --list-models)")
     add("--mode", choices=["compare", "speculative", "baseline"],
         help="speculative decoding, plain decoding, or both side by side (default: compare; with --quiet speculative)")
-    add("--gamma", metavar="N", type=whole(0), help=f"tokens drafted per round (default: {DEFAULT_GAMMA})")
+    add("--gamma", metavar="N", type=gamma,
+        help=f"tokens drafted per round, or auto: as many as have paid so far; as the clock then decides, a seed need not "
+             f"give the same text again (default: {DEFAULT_GAMMA})")
     add("--max-new-tokens", metavar="N", type=whole(0), default=200, help="stop after N new tokens (default: %(default)s)")
     add("--temperature", metavar="T", type=real(0, math.inf, "a finite number of at least 0", True), default=0.0,
         help="0 is greedy, 1 the model's own distribution (default: 0)")

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import torch
 
+from decoding.adaptive import as_gamma
 from decoding.baseline import autoregressive_rounds, check_request
 from decoding.compare import first_difference
 from decoding.console import Console
@@ -112,7 +113,7 @@ def decode(session: Session, console: Console) -> tuple[Generation | None, Gener
     else:
         if options.mode == "compare":
             warm_up(session)
-        speculative = stream(session, session.speculative(options.max_new_tokens), options.gamma, console)
+        speculative = stream(session, session.speculative(options.max_new_tokens), as_gamma(options.gamma).largest, console)
     if options.mode == "compare":
         rounds = console.counted(session.baseline(options.max_new_tokens), "baseline", options.max_new_tokens)
         baseline = Generation(list(rounds), gamma=0)
@@ -121,7 +122,7 @@ def decode(session: Session, console: Console) -> tuple[Generation | None, Gener
 
 def warm_up(session: Session) -> None:
     """Run both loops for two rounds: the first calls of a process are slow, and neither loop shall pay for it."""
-    budget = min(session.options.max_new_tokens, session.options.gamma + 2)
+    budget = min(session.options.max_new_tokens, as_gamma(session.options.gamma).largest + 2)
     for rounds in (session.baseline(budget), session.speculative(budget)):
         for _ in rounds:
             pass
