@@ -3,7 +3,6 @@
 The plain loop itself is held against five lines that know neither caches nor rounds.
 """
 import math
-import warnings
 
 import pytest
 import torch
@@ -154,11 +153,11 @@ def test_each_round_drafts_as_many_as_gamma_the_budget_and_both_contexts_allow()
             L += len(r.emitted)
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_draft_that_can_read_the_whole_text_warns_of_nothing():
-    with warnings.catch_warnings(action="error"):
-        for draft_ctx, budget, gamma in ((210, N, 4), (256, 40, 4), (10, N, 0)):
-            _, draft = tiny_pair(draft_ctx=draft_ctx)
-            assert speculative(TARGET, draft, PROMPTS[3], budget, gamma=gamma)[0][:N] == continuation(TARGET, PROMPTS[3])
+    for draft_ctx, budget, gamma in ((210, N, 4), (256, 40, 4), (10, N, 0)):
+        _, draft = tiny_pair(draft_ctx=draft_ctx)
+        assert speculative(TARGET, draft, PROMPTS[3], budget, gamma=gamma)[0][:N] == continuation(TARGET, PROMPTS[3])
 
 
 def test_the_sampled_rule_on_one_hot_rows_is_the_greedy_rule():
