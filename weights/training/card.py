@@ -1,5 +1,4 @@
 """The README.md of a trained model: on what, how, and how good."""
-
 from model import GPT2Config
 from weights.training.corpus import Corpus
 from weights.training.loop import Trainer
@@ -7,51 +6,64 @@ from weights.training.objective import Evaluation
 from weights.training.progress import minutes
 
 
-def make_card(name: str, config: GPT2Config, corpus: Corpus, trainer: Trainer, result: Evaluation) -> str:
+def make_card(title: str, config: GPT2Config, corpus: Corpus, trainer: Trainer, result: Evaluation) -> str:
     """The card in Markdown. result: the measurement of the weights that lie beside it."""
-    recipe, n_ids, context = trainer.recipe, len(corpus.train), config.n_ctx
-    seen = trainer.step * recipe.batch * context
-    parameters = sum(weight.numel() for weight in trainer.weights.values())
-    objective = "next-token loss"
-    if trainer.teacher is not None:
-        objective = f"{recipe.kl_share:g} KL(target || draft) + {1 - recipe.kl_share:g} next-token loss"
-    lines = [
-        f"# {name}",
+    rows = facts(config, corpus, trainer) | results(result)
+    size = sum(weight.numel() for weight in trainer.weights.values())
+    return "\n".join([
+        f"# {title}",
         "",
-        f"A GPT-2 of {config.n_layer} layers, {config.n_head} heads, width {config.n_embd} and context {context}: "
-        f"{parameters:,} parameters, stored in half precision. Made by `python -m weights.train`.",
+        f"A GPT-2 of {size:,} parameters, stored in half precision, made by `python -m weights.train`.",
         "",
         "| | |",
         "|---|---|",
-        f"| text | {corpus.name}: {corpus.n_documents:,} documents, {corpus.n_characters:,} characters |",
-        f"| its SHA-256 | {corpus.digest} |",
-        f"| vocabulary | {config.n_vocab:,} tokens of GPT-2's, with `<\\|endoftext\\|>` |",
-        f"| trained on | {n_ids:,} tokens, seen {seen / n_ids:.2f} times |",
-        f"| held out | {corpus.held_out_from} |",
-        f"| objective | {objective} |",
-        f"| training | {trainer.step:,} steps of {recipe.batch} × {context} tokens in {minutes(trainer.seconds)} minutes, "
-        f"on {trainer.ids.device.type} |",
-        f"| settings | AdamW, learning rate {recipe.learning_rate:g}, weight decay {recipe.weight_decay:g}, "
-        f"dropout {recipe.dropout:g}, gradients clipped at 1, seed {trainer.seed} |",
-        f"| weights | the best of {len(trainer.curve)} measurements, at step {trainer.best.step:,} |",
-        f"| **held-out loss** | **{result.loss:.3f}** nats a token, over {result.tokens:,} tokens |",
-    ]
+        *(f"| {what} | {value} |" for what, value in rows.items()),
+        "",
+        f"During training, on {trainer.curve[0].held_out.tokens:,} of the held-out tokens:",
+        "",
+        *curve_table(trainer),
+        "",
+    ])
+
+
+def facts(config: GPT2Config, corpus: Corpus, trainer: Trainer) -> dict[str, str]:
+    """The data and the settings."""
+    recipe, step, context = trainer.recipe, trainer.step, config.n_ctx
+    optimizer = f"AdamW, learning rate {recipe.learning_rate:g}, weight decay {recipe.weight_decay:g}, gradients clipped at 1"
+    time = f"{minutes(trainer.seconds)} minutes on {trainer.ids.device.type}"
+    times_seen = step * recipe.batch * context / len(corpus.train)
+    objective = "next-token loss"
+    if trainer.teacher is not None:
+        objective = f"{recipe.kl_share:g} KL(target ‖ draft) + {1 - recipe.kl_share:g} next-token loss"
+    return {
+        "shape": f"{config.n_layer} layers, {config.n_head} heads, width {config.n_embd}, context {context}",
+        "text": f"{corpus.name}, {corpus.n_documents:,} documents, {corpus.n_characters:,} characters",
+        "its SHA-256": corpus.digests[0],
+        "vocabulary": f"{config.n_vocab:,} of GPT-2's tokens",
+        "trained on": f"{len(corpus.train):,} tokens, seen {times_seen:.2f} times",
+        "held out": corpus.held_out_from,
+        "objective": objective,
+        "optimizer": optimizer,
+        "dropout, seed": f"{recipe.dropout:g}, {trainer.seed}",
+        "steps": f"{step:,} of {recipe.batch} × {context} tokens, {time}",
+        "weights": f"of step {trainer.best.step:,}, the best of {len(trainer.curve)} measurements",
+    }
+
+
+def results(result: Evaluation) -> dict[str, str]:
+    rows = {"**held-out loss**": f"**{result.loss:.3f}** nats a token, over {result.tokens:,} tokens"}
     if result.acceptance is not None:
-        lines += [f"| **Σ min(p, q)** with its target | **{result.acceptance:.3f}** |",
-                  f"| **greedy agreement** with it | **{result.agreement:.3f}** |"]
-    return "\n".join([*lines, "", *curve_table(trainer), ""])
+        rows["**Σ min(p, q)** with its target"] = f"**{result.acceptance:.3f}**"
+        rows["**greedy agreement** with it"] = f"**{result.agreement:.3f}**"
+    return rows
 
 
 def curve_table(trainer: Trainer) -> list[str]:
-    """The curve, on the smaller sample that was measured during training."""
-    draft = trainer.teacher is not None
-    lines = [f"During training, on {trainer.curve[0].held_out.tokens:,} held-out tokens:", "",
-             "| step | minutes | loss of the batch | held-out loss |" + (" Σ min(p, q) | greedy agreement |" if draft else ""),
-             "|---|---|---|---|" + ("---|---|" if draft else "")]
+    titles = ["step", "minutes", "loss of the batch", "held-out loss"]
+    if trainer.teacher is not None:
+        titles += ["Σ min(p, q)", "greedy agreement"]
+    rows = [titles, ["---"] * len(titles)]
     for point in trainer.curve:
-        train_loss = "" if point.train_loss is None else f"{point.train_loss:.3f}"
-        line = f"| {point.step} | {minutes(point.seconds)} | {train_loss} | {point.held_out.loss:.3f} |"
-        if draft:
-            line += f" {point.held_out.acceptance:.3f} | {point.held_out.agreement:.3f} |"
-        lines.append(line)
-    return lines
+        numbers = [point.train_loss, point.held_out.loss, point.held_out.acceptance, point.held_out.agreement]
+        rows.append([str(point.step), minutes(point.seconds), *("" if x is None else f"{x:.3f}" for x in numbers)][:len(titles)])
+    return ["| " + " | ".join(row) + " |" for row in rows]

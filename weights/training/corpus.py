@@ -22,7 +22,7 @@ class Corpus:
     """A text made ready for training: ids of `vocabulary`, each document followed by <|endoftext|>."""
 
     name: str
-    digest: str  # of the documents, SHA-256
+    digests: list[str]  # SHA-256 of the file, and of the one held out if there is one
     n_documents: int
     n_characters: int
     vocabulary: list[bytes]  # the bytes of token 0, 1, 2, …; <|endoftext|> comes behind the last
@@ -40,7 +40,7 @@ def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Co
     """
     documents = read_documents(text)
     other_documents = read_documents(held_out) if held_out else []
-    digest = hashlib.sha256(END_OF_TEXT.join(documents + other_documents).encode()).hexdigest()
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (text, held_out) if path]
     vocabulary = choose_vocabulary(documents, n_vocab)
     tokenizer = to_tokenizer(vocabulary)
     random.Random(0).shuffle(documents)
@@ -54,7 +54,7 @@ def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Co
         check_length(train, 2 * block, text)
         train, rest, origin = train[:-n], train[-n:], f"the last {n:,} tokens of {text.name}, its documents shuffled"
     check_length(train, block, text)
-    return Corpus(text.name, digest, len(documents), sum(map(len, documents)), vocabulary, train, rest, origin)
+    return Corpus(text.name, digests, len(documents), sum(map(len, documents)), vocabulary, train, rest, origin)
 
 
 def read_documents(path: Path) -> list[str]:

@@ -10,7 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from model import GPT2
-from weights.training.objective import Evaluation, distillation_loss, evaluate, logits_of, next_token_loss, split_block
+from weights.training.objective import (
+    Evaluation,
+    distillation_loss,
+    evaluate,
+    logits_of,
+    next_token_loss,
+    split_block,
+)
 from weights.training.recipe import Recipe, add_dropout, make_optimizer, rate_factor
 
 MEASUREMENTS = 20  # in a whole training, evenly spread, besides the one of the untrained model
@@ -38,6 +45,7 @@ class Trainer:
                  seed: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self.model, self.teacher, self.recipe, self.clock = model.train(), teacher, recipe, clock
         self.ids, self.held_out = ids, held_out
+        self.seed = seed
         if recipe.dropout:
             add_dropout(model, recipe.dropout)
         self.optimizer = make_optimizer(model, recipe)
@@ -144,3 +152,11 @@ def save_checkpoint(contents: dict, path: Path) -> None:
     unfinished = path.with_suffix(".new")
     torch.save(contents, unfinished)
     os.replace(unfinished, path)
+
+
+def read_checkpoint(path: Path) -> dict:
+    """What `save_checkpoint` wrote. Raises ValueError if the file is damaged, or something else."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch has many kinds for this
+        raise ValueError(f"{path} is no checkpoint: {str(error).splitlines()[0]}") from error

@@ -65,7 +65,7 @@ def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int
 
 def logits_of(model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
     """(B, T) ids -> (B, T, n_vocab) logits; on CUDA the matrix products are done in bfloat16, eight times as fast."""
-    with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda):
+    with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
         return model(inputs)
 
 

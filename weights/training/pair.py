@@ -1,13 +1,9 @@
 """A target from scratch, then its draft: the order of events once the text is ready."""
 import argparse
 import math
-import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from decoding.session import pick_device
 from model import GPT2, GPT2Config
@@ -15,26 +11,128 @@ from weights.load import load_model
 from weights.training.card import make_card
 from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
-from weights.training.loop import Trainer, save_checkpoint
+from weights.training.loop import Trainer, read_checkpoint, save_checkpoint
 from weights.training.objective import Evaluation, evaluate, to_blocks
-from weights.training.progress import Progress, StopOnInterrupt, in_words, minutes, say
+from weights.training.progress import Progress, first_interrupt, in_words, say
 from weights.training.recipe import Recipe, initialise
 
-TARGET = Recipe(learning_rate=2e-3, weight_decay=0.1, batch=16)
-DRAFT = Recipe(learning_rate=3e-3, weight_decay=0.01, batch=16)
+FOLDER = {"target": "large", "draft": "small"}
 TARGET_SHARE = 0.6  # of the minutes; the draft gets the rest
-SAMPLE = 8192  # held-out tokens measured during training
-FINAL_SAMPLE = 65536  # and at its end
+SAMPLE = 4096  # held-out tokens that are measured again and again during training
+FINAL_SAMPLE = 32768  # and once at the end
 CHECKPOINT_SECONDS = 60
-UNTOUCHED = ("text", "held_out", "out", "resume")  # options that a run may go on without: a digest stands for the texts
+NOT_COMPARED = ("text", "held_out", "out", "resume")  # may differ when a run goes on; that the texts are the same, digests show
+
+
+def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) -> None:
+    """Make out/large, then out/small, its draft; with `resume`, from where the checkpoint says.
+
+    Raises ValueError for a device that is not there, or the checkpoint of another run; KeyboardInterrupt after Ctrl-C,
+    once the best weights so far and a checkpoint are written.
+    """
+    run = PairTraining(options, corpus, checkpoint)
+    earlier = run.earlier() if options.resume else None
+    say(f"{corpus.n_documents:,} documents, {len(corpus.train):,} tokens to train on, {len(corpus.held_out):,} held out, "
+        f"a vocabulary of {run.n_vocab:,}; on {run.device.type}")
+    if earlier is None or earlier["name"] == "target":
+        run.make("target", None, earlier)
+        earlier = None
+    # Read back from its file, so that the draft learns from what it will serve: weights rounded to half precision.
+    run.make("draft", load_model(run.folder("target"), run.device), earlier)
+    checkpoint.unlink()
+    say(f"done; try python -m decoding.generate --target {run.folder('target')} --draft {run.folder('draft')}")
 
 
 class PairTraining:
-    """One run of `python -m weights.train`: makes out/large, then out/small. `checkpoint`: what an earlier run left."""
+    """What the two trainings of one call share."""
 
-    def __init__(self, options: argparse.Namespace, corpus: Corpus, clock: Callable[[], float] = time.monotonic) -> None:
-        self.options, self.corpus, self.clock = options, corpus, clock
+    def __init__(self, options: argparse.Namespace, corpus: Corpus, checkpoint: Path) -> None:
+        self.options, self.corpus, self.checkpoint = options, corpus, checkpoint
         self.device = torch.device(pick_device(options.device))
-        self.ids, self.held_out_ids = (torch.frombuffer(ids, dtype=torch.int32) for ids in (corpus.train, corpus.held_out))
-        self.settings = {key: value for key, value in vars(options).items() if key not in UNTOUCHED}
-        self.settings |= {"device": self.device.type, "text": corpus.digest}
+        self.n_vocab = len(corpus.vocabulary) + 1
+        self.ids = torch.frombuffer(corpus.train, dtype=torch.int32).to(self.device)
+        self.held_out = torch.frombuffer(corpus.held_out, dtype=torch.int32).to(self.device)
+        self.settings = {key: value for key, value in vars(options).items() if key not in NOT_COMPARED}
+        self.settings |= {"device": self.device.type, "digests": corpus.digests}
+
+    def folder(self, name: str) -> Path:
+        return self.options.out / FOLDER[name]
+
+    def earlier(self) -> dict:
+        """The checkpoint of the run that is to go on. Raises ValueError if that was another run."""
+        earlier, out = read_checkpoint(self.checkpoint), self.options.out
+        for key, value in self.settings.items():
+            before = earlier["settings"][key]
+            if before != value and key == "digests":
+                raise ValueError(f"the run in {out} was begun with another text than {self.options.text}")
+            if before != value:
+                raise ValueError(f"the run in {out} was begun with {as_option(key, before)}, not {as_option(key, value)}; "
+                                 "--resume goes on with the same options")
+        return earlier
+
+    def make(self, name: str, target: GPT2 | None, earlier: dict | None) -> None:
+        """Train one model and write its folder. Raises KeyboardInterrupt if it was asked to stop."""
+        trainer = self.trainer(name, target)
+        if earlier is not None:
+            trainer.restore(earlier["trainer"])
+        stopped = self.train(trainer, name)
+        self.write(trainer, name, trainer.best.held_out)
+        if stopped:
+            say(f"the best {name} so far is in {self.folder(name)}")
+            raise KeyboardInterrupt
+        result = self.final_measurement(name, target)
+        self.write(trainer, name, result)
+        say(f"{name} in {self.folder(name)}: {in_words(result)}, over {result.tokens:,} tokens")
+
+    def trainer(self, name: str, target: GPT2 | None) -> Trainer:
+        """A new model of the size that was asked for, and what trains it."""
+        options = self.options
+        n_layer, n_head, n_embd = getattr(options, name)
+        model = initialise(GPT2(GPT2Config(n_layer, n_head, n_embd, self.n_vocab, options.context)), options.seed)
+        sample = to_blocks(self.held_out, options.context, SAMPLE)
+        return Trainer(model.to(self.device), self.ids, sample, make_recipe(options, name), target, options.seed)
+
+    def train(self, trainer: Trainer, name: str) -> bool:
+        """Use up the budget, with a checkpoint first, every minute, and last. Returns whether Ctrl-C was pressed."""
+        progress, saved = Progress(name), -math.inf
+        with first_interrupt() as pressed:
+            while trainer.share < 1:
+                if trainer.seconds - saved >= CHECKPOINT_SECONDS:
+                    self.save(trainer, name)
+                    saved = trainer.seconds
+                trainer.advance()
+                progress.show(trainer)
+                if pressed():
+                    break
+            self.save(trainer, name)
+            return pressed()
+
+    def save(self, trainer: Trainer, name: str) -> None:
+        save_checkpoint({"settings": self.settings, "name": name, "trainer": trainer.state()}, self.checkpoint)
+
+    def write(self, trainer: Trainer, name: str, result: Evaluation) -> None:
+        """Write the model's folder, with the best weights so far."""
+        config, folder = trainer.model.config, self.folder(name)
+        card = make_card(f"{folder.resolve().parent.name}/{folder.name}", config, self.corpus, trainer, result)
+        write_folder(folder, config, trainer.weights, vocabulary_file(self.corpus.vocabulary), card)
+
+    def final_measurement(self, name: str, target: GPT2 | None) -> Evaluation:
+        """How good the model in the folder is, on more of the held-out text than there was time for during training."""
+        model = load_model(self.folder(name), self.device)
+        return evaluate(model, to_blocks(self.held_out, self.options.context, FINAL_SAMPLE), target, self.options.batch)
+
+
+def make_recipe(options: argparse.Namespace, name: str) -> Recipe:
+    """The settings of the target's or the draft's training, with its share of the minutes as its budget."""
+    seconds = math.inf if options.minutes is None else 60 * options.minutes
+    budget = {"batch": options.batch, "steps": math.inf if options.steps is None else options.steps}
+    if name == "target":
+        return Recipe(learning_rate=2e-3, weight_decay=0.1, seconds=TARGET_SHARE * seconds, dropout=options.dropout, **budget)
+    return Recipe(learning_rate=3e-3, weight_decay=0.01, seconds=(1 - TARGET_SHARE) * seconds, **budget)
+
+
+def as_option(key: str, value: object) -> str:
+    """What was typed: ("draft", (2, 8, 256)) -> "--draft 2,8,256" """
+    if value is None:
+        return f"no --{key}"
+    return f"--{key} {','.join(map(str, value)) if isinstance(value, tuple) else value}"

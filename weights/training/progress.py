@@ -1,14 +1,17 @@
 """What is seen of a training while it runs, on stderr; and the first Ctrl-C, which ends it between two steps."""
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
 from time import monotonic
 
 from weights.training.loop import Trainer
 from weights.training.objective import Evaluation
 
 
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def say(line: str, end: str = "\n") -> None:
+    print(line, end=end, file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -23,15 +26,15 @@ class Progress:
         if self.points < len(trainer.curve):
             self.points = len(trainer.curve)
             say(clear + self.line(trainer))
-        elif terminal and monotonic() - self.shown > 1:  # looking at the loss waits for the device, so not at every step
+        elif terminal and monotonic() - self.shown > 1:  # to look at the loss is to wait for the device: not at every step
             self.shown = monotonic()
-            print(clear + self.line(trainer), end="", file=sys.stderr, flush=True)
+            say(clear + self.line(trainer), end="")
 
     def line(self, trainer: Trainer) -> str:
-        loss = trainer.last_loss.item()
-        left = trainer.seconds * (1 / trainer.share - 1) if trainer.share else 0
-        return (f"{self.name} {min(trainer.share, 1):4.0%}  step {trainer.step:<5}  loss {loss:.3f}  "
-                f"{in_words(trainer.curve[-1].held_out)}  {minutes(max(left, 0))} left")
+        share = min(trainer.share, 1)
+        left = trainer.seconds * (1 / share - 1)
+        return (f"{self.name:6} {share:4.0%}  step {trainer.step:<5}  loss {trainer.last_loss.item():.3f}  "
+                f"{in_words(trainer.curve[-1].held_out)}  {minutes(left)} left")
 
 
 def in_words(evaluation: Evaluation) -> str:
@@ -46,18 +49,17 @@ def minutes(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-class StopOnInterrupt:
-    """Within it the first Ctrl-C only sets `asked`, so that no step is cut in two; a second one interrupts as always."""
+@contextmanager
+def first_interrupt() -> Iterator[Callable[[], bool]]:
+    """A function that says whether Ctrl-C was pressed; so no step is cut in two. A second one interrupts as always."""
+    pressed = Event()
 
-    def __enter__(self) -> "StopOnInterrupt":
-        self.asked = False
-        self.usual = signal.signal(signal.SIGINT, self.ask)
-        return self
+    def note(*_) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, usual)
 
-    def ask(self, *_) -> None:
-        self.asked = True
-        signal.signal(signal.SIGINT, self.usual)
-        say("\nstopping after this step; Ctrl-C again to stop at once")
-
-    def __exit__(self, *_) -> None:
-        signal.signal(signal.SIGINT, self.usual)
+    usual = signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, usual)
