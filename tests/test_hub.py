@@ -1,0 +1,188 @@
+"""Downloads, against a hub on 127.0.0.1, each in a process of its own: the hub's library reads its settings at import."""
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.make_counting_gpt2 import write_checkpoint
+from weights import hub
+
+ROOT = Path(__file__).parent.parent
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NO_HUB = "http://127.0.0.1:9"  # nobody listens there
+
+
+class Hub(BaseHTTPRequestHandler):
+    """As much of the hub as a download needs: /owner/name/resolve/revision/file, HEAD and GET, with ranges.
+
+    The server's `files` are what every repository has, but for those in `answers`, {id: (status, headers)}. With `cut` it
+    stops sending half-way.
+    """
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        files = self.server.files
+        owner, repository, *_, name = self.path.strip("/").split("/")
+        answer = self.server.answers.get(f"{owner}/{repository}")
+        if answer is None and name not in files:
+            answer = (404, {"X-Error-Code": "EntryNotFound"})
+        if answer is not None:
+            return self.reply(*answer, b"")
+        data, status = files[name], 200
+        headers = {"X-Repo-Commit": COMMIT, "ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
+        if "Range" in self.headers:
+            first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+            end = int(last) + 1 if last else len(data)
+            headers["Content-Range"] = f"bytes {first}-{end - 1}/{len(data)}"
+            data, status = data[int(first):end], 206
+        self.reply(status, headers, data)
+
+    def reply(self, status, headers, data):
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": len(data)}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data[:len(data) // 2] if self.server.cut and len(data) > 1 else data)
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def hub_server(files=(), answers=(), cut=False):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.files, server.answers, server.cut = dict(files), dict(answers), cut
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def python(code, endpoint, home, **environment):
+    """The lines that the code prints in a fresh process."""
+    keep = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "OMP_NUM_THREADS": "1", "NO_PROXY": "*", **environment}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**keep, **settings}, capture_output=True, text=True,
+                          timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def fetch(*names, filename="config.json"):
+    """Code that fetches a file of each repository, and prints the path or the error. It imports no torch."""
+    return f"""
+import time
+from weights import DownloadError, WeightsError, hub
+from weights.registry import OFFICIAL, Repository
+hub.ANSWER_SECONDS = 2
+for name in {names}:
+    start = time.monotonic()
+    try:
+        print(hub.fetch(OFFICIAL.get(name) or Repository(name), {filename!r}))
+    except (DownloadError, WeightsError) as error:
+        print(type(error).__name__, error)
+print(time.monotonic() - start)
+"""
+
+
+def test_a_silent_host_is_given_up(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        line, seconds = python(fetch("gpt2", filename="model.safetensors"), endpoint, tmp_path)
+    assert line.startswith("DownloadError model.safetensors of openai-community/gpt2 could not be downloaded from http://127")
+    assert f"into {tmp_path}/hub: TimeoutError: no answer within 2 seconds." in line
+    assert "hf download openai-community/gpt2 " in line
+    assert "HF_HUB_CACHE" in line
+    assert float(seconds) < 12  # two, and importing the hub's library on a busy machine; without a limit it is minutes
+    assert hub.ANSWER_SECONDS <= 10  # which leaves five of the fifteen that a user may be kept waiting
+
+
+ANSWERS = {  # to whom, and what: status, headers; and what the user is told, in parts
+    "gpt2": (401, {"X-Error-Message": "Invalid credentials in Authorization header"},
+             "DownloadError config.json of openai-community/gpt2 * HTTP 401 * check your token"),
+    "gpt2-medium": (404, {"X-Error-Code": "EntryNotFound"}, "DownloadError config.json of openai-community/gpt2-medium * HTTP 404"),
+    "gpt2-large": (503, {}, "DownloadError config.json of openai-community/gpt2-large * HTTP 503"),
+    "gpt2-xl": (200, {"Content-Type": "text/html"}, "DownloadError config.json of openai-community/gpt2-xl"),  # a login page
+    "my/token": (401, {"X-Error-Message": "Invalid credentials in Authorization header"},
+                 "DownloadError there is no folder my/token here, and config.json of my/token * check your token"),
+    "my/gated": (403, {"X-Error-Code": "GatedRepo"}, "DownloadError * check your token"),
+    "my/typo": (404, {"X-Error-Code": "RepoNotFound"},
+                "WeightsError there is no folder my/typo here, and no repository my/typo that you may read at http://127"),
+    "my/file": (404, {"X-Error-Code": "EntryNotFound"}, "WeightsError the repository my/file has no config.json"),
+    "my/portal": (200, {"Content-Type": "text/html"}, "DownloadError there is no folder my/portal here, and config.json"),
+    "my--own/id": (500, {}, "WeightsError there is no folder my--own/id here, and no repository my--own/id"),
+}
+
+
+def test_each_refusal_says_what_it_is(tmp_path):
+    answers = {name if "/" in name else f"openai-community/{name}": answer[:2] for name, answer in ANSWERS.items()}
+    with hub_server(answers=answers) as endpoint:
+        lines = python(fetch(*ANSWERS), endpoint, tmp_path)
+    for line, (_, _, words) in zip(lines[:-1], ANSWERS.values(), strict=True):
+        place = 0
+        for part in words.split(" * "):
+            assert part in line[place:], line
+            place = line.index(part, place)
+
+
+def test_no_network_and_no_place_to_write(tmp_path):
+    line, _ = python(fetch("owner/name"), NO_HUB, tmp_path)
+    assert line.startswith("DownloadError there is no folder owner/name here, and config.json of owner/name could not be")
+    (tmp_path / "file").touch()
+    with hub_server({"config.json": b"{}"}) as endpoint:
+        line, _ = python(fetch("gpt2"), endpoint, tmp_path / "file")  # stands for a full disk: the system refuses to write
+    assert line.startswith("DownloadError config.json of openai-community/gpt2 could not be downloaded")
+    assert "Not a directory" in line or "File exists" in line
+
+
+def test_half_a_download_is_not_a_file(tmp_path):
+    data = {"model.safetensors": b"weights" * 1000}
+    with hub_server(data, cut=True) as endpoint:
+        line, _ = python(fetch("gpt2", filename="model.safetensors"), endpoint, tmp_path)
+    assert line.startswith("DownloadError model.safetensors of openai-community/gpt2")
+    assert not list(tmp_path.rglob("model.safetensors"))
+    with hub_server(data) as endpoint:
+        line, _ = python(fetch("gpt2", filename="model.safetensors"), endpoint, tmp_path)
+    assert Path(line).read_bytes() == data["model.safetensors"]
+
+
+def test_a_repository_is_downloaded_once_and_then_needs_no_network(tmp_path):
+    write_checkpoint(tmp_path / "model", "tiny")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    home, carried = tmp_path / "home", tmp_path / "carried"
+    with hub_server(files) as endpoint:
+        code = "import torch; from weights import load_model; print(load_model('my/own')(torch.tensor([[5]])).argmax().item())"
+        assert python(code, endpoint, home) == ["6"]
+    path, _ = python(fetch("my/own", filename="model.safetensors"), NO_HUB, home)
+    assert Path(path).read_bytes() == files["model.safetensors"]
+    # As the message of a failed download says: the cache, carried to another machine (a stick has no symbolic links).
+    shutil.copytree(home / "hub", carried)
+    path, _ = python(fetch("my/own", filename="model.safetensors"), NO_HUB, tmp_path / "new", HF_HUB_CACHE=str(carried))
+    assert Path(path).is_relative_to(carried)
+    assert Path(path).read_bytes() == files["model.safetensors"]
+
+
+def test_the_tokenizer_of_a_repository(tmp_path):
+    code = """
+from weights import WeightsError, load_tokenizer
+try:
+    print(load_tokenizer("my/own").eot_token)
+except WeightsError as error:
+    print(error)
+"""
+    for n_vocab, words in [(50257, "50256"), (300, "my/own has 300 tokens, so its vocabulary is not GPT-2's")]:
+        config = {"model_type": "gpt2", "n_layer": 1, "n_head": 1, "n_embd": 8, "n_ctx": 8, "vocab_size": n_vocab}
+        with hub_server({"config.json": json.dumps(config).encode()}) as endpoint:
+            assert words in python(code, endpoint, tmp_path / str(n_vocab))[-1]

@@ -1,0 +1,120 @@
+"""What a name means, weights.check, and what a fresh process spends on either."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.make_counting_gpt2 import write_checkpoint
+from weights import WeightsError, checkpoint
+from weights.check import check, main
+from weights.registry import (
+    BUNDLED,
+    DRAFT_OF,
+    KNOWN_NAMES,
+    OFFICIAL,
+    Repository,
+    resolve,
+)
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments, **environment):
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+                          capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_what_a_name_means(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("gpt2", "mine", "owner/local"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "file").touch()
+    assert resolve("gpt2") == OFFICIAL["gpt2"]
+    assert resolve("tales-large") == BUNDLED["tales-large"]
+    assert resolve("./gpt2") == resolve(Path("gpt2")) == Path("gpt2")
+    assert resolve("owner/local") == Path("owner/local")
+    assert resolve("owner/remote") == Repository("owner/remote", "main")
+    for name, message in [("mine", "unknown model 'mine'; known are tales-large.*write ./name"), ("", "unknown model ''"),
+                          ("./none", "there is no folder none"), (str(tmp_path / "none"), "there is no folder"),
+                          ("a/b/c", "there is no folder a/b/c"), ("./file", "is a file; name the folder")]:
+        with pytest.raises(WeightsError, match=message):
+            resolve(name)
+
+
+def test_every_draft_has_a_known_name():
+    assert set(DRAFT_OF) == {"gpt2-medium", "gpt2-large", "gpt2-xl", "tales-large"}
+    assert set(DRAFT_OF.values()) == {"gpt2", "tales-small"}
+    assert set(DRAFT_OF) | set(DRAFT_OF.values()) == set(KNOWN_NAMES)
+
+
+def test_check_passes_for_the_bundled_pair(monkeypatch, capsys):
+    for name in BUNDLED:
+        monkeypatch.setattr(sys, "argv", ["check", name])
+        assert main() == 0
+        assert capsys.readouterr().out.startswith(f"{name}: pass: greedy decoding of ")
+
+
+def test_check_notices_a_matrix_the_wrong_way_round(monkeypatch, capsys):
+    monkeypatch.setattr(checkpoint, "CONV1D", tuple(n for n in checkpoint.CONV1D if n != "attn.c_proj.weight"))
+    for name in [*BUNDLED, *map(str, BUNDLED.values())]:
+        monkeypatch.setattr(sys, "argv", ["check", name])
+        assert main() == 1
+        assert capsys.readouterr().out.startswith(f"{name}: FAIL: ")
+
+
+def test_check_is_weaker_for_an_unknown_model_and_says_so():
+    passed, report = check(str(BUNDLED["tales-small"]))
+    assert passed
+    assert "weaker check" in report
+
+
+@pytest.mark.parametrize("arguments, code", [("--help", 0), ("nobody", 2), ("./nowhere", 2), ("--unknown", 2)])
+def test_check_answers_without_torch(arguments, code):
+    done = run("-X", "importtime", "-m", "weights.check", arguments)
+    assert done.returncode == code
+    modules = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "weights.registry" in modules
+    assert not {"torch", "tiktoken", "huggingface_hub"} & modules
+    spoken = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert code == 0 or arguments.startswith("--") or len(spoken) == 1
+
+
+def test_names_and_tokenizers_need_no_torch():
+    done = run("-c", "import sys, weights, weights.registry; weights.load_tokenizer('tales-large'); "
+                     "weights.load_tokenizer('gpt2'); print('torch' in sys.modules, 'huggingface_hub' in sys.modules)")
+    assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+FRESH = """
+import json, resource, sys, torch
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from weights import load_model
+model = load_model("gpt2")
+peak = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+compiler = "torch._dynamo" in sys.modules or "sympy" in sys.modules
+from decoding import autoregressive
+from weights.check import check
+print(json.dumps([peak / weights, compiler, autoregressive(model, [50250], 10).tokens, *check("gpt2")]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_an_official_name_with_its_file_in_the_cache(tmp_path):
+    """Small's full shape, found in the hub's cache with no network to ask. The file counts, so `check` must not pass it."""
+    repository = OFFICIAL["gpt2"]
+    snapshot = tmp_path / f"models--{repository.id.replace('/', '--')}" / "snapshots" / repository.revision
+    write_checkpoint(snapshot, "small")
+    (snapshot / "config.json").unlink()  # the official shape is known by name
+    done = run("-c", FRESH, HF_HUB_CACHE=str(tmp_path), HF_HUB_OFFLINE="1")
+    assert done.returncode == 0, done.stderr
+    peak, compiler, tokens, passed, report = json.loads(done.stdout)
+    assert peak < 1.5
+    assert not compiler  # PyTorch's compiler takes seconds to import, and loading has no use for it
+    assert tokens == [50251, 50252, 50253, 50254, 50255, 50256, 0, 1, 2, 3]
+    assert not passed
+    assert report.startswith("greedy decoding of [464, 3290] was expected to give [373, 1043,")
+    assert "gave [3291, 3292," in report
