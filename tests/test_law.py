@@ -7,61 +7,22 @@ the definition. The toy models' logits depend on the whole text, so a loop that 
 from functools import partial
 
 import pytest
-import torch
 
-from decoding import (
-    GREEDY,
-    Sampling,
-    autoregressive,
-    speculative_rounds,
-    speculative_sampling,
-)
+from decoding import GREEDY, Sampling, autoregressive, speculative_sampling
 from decoding.acceptance import accept_sampled
 from tests import wrong
 from tests.checks import check_run
-from tests.toys import HashModel, MemorylessModel, Parrot, plain_probs
+from tests.laws import PROMPT, difference, law_by_definition, law_of_loop
+from tests.toys import HashModel, MemorylessModel, Parrot
 from tests.tree import law
 
-PROMPT = [0, 1]
 TARGET, DRAFT = HashModel(1), HashModel(2)
 PLAIN = Sampling()
 SETTINGS = [PLAIN, Sampling(0.5), Sampling(top_k=2), Sampling(top_p=0.8), Sampling(0.7, 2, 0.9), GREEDY]
 
 
-def law_by_definition(model, n, sampling=PLAIN, eos=None, prompt=PROMPT):
-    """{text: probability}: the product of the model's own probabilities, token by token."""
-    texts = {}
-
-    def extend(text, probability):
-        new = tuple(text[len(prompt):])
-        if len(new) == n or new[-1:] == (eos,) or len(text) > model.config.n_ctx:
-            texts[new] = probability
-            return
-        logits = model.forward(torch.tensor([text]), last=1)[0, 0].tolist()
-        for token, chance in enumerate(plain_probs(logits, sampling)):
-            if chance > 0:
-                extend(text + [token], probability * chance)
-
-    extend(prompt, 1.0)
-    return texts
-
-
-def law_of_loop(target, draft, n, gamma, sampling=PLAIN, rule=accept_sampled, prompt=PROMPT, **options):
-    def program():
-        rounds = speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=rule, sampling=sampling, **options)
-        return tuple(token for r in rounds for token in r.emitted)
-    return law(program)
-
-
 def texts_of_plain_loop(sampling, eos):
     return tuple(autoregressive(TARGET, PROMPT, 3, sampling=sampling, eos=eos).tokens)
-
-
-def difference(found, wanted):
-    """The largest difference between two laws; infinite if they do not agree on which texts can be written at all."""
-    if found.keys() != wanted.keys():
-        return float("inf")
-    return max(abs(found[text] - wanted[text]) for text in wanted)
 
 
 def test_the_plain_loop_has_the_law_it_is_defined_by():

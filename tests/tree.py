@@ -1,30 +1,34 @@
 """Every way a random program can go, and the exact probability of each: no seeds, no tolerance for chance.
 
-A program here is a function without arguments whose randomness comes from `draw` and `uniform` alone. `law` replaces the
-two by a tree of choices and runs the program once for each path through the tree.
+A program here is a function without arguments whose randomness comes from `draw` and `uniform` of decoding/sampling.py
+alone. `law` replaces the two by a tree of choices and runs the program once for each path through the tree.
 """
+import sys
 from contextlib import ExitStack
 from unittest import mock
 
 import torch
 
-from decoding import acceptance, sampling
-from tests import wrong
-
-REPLACED = ((sampling, "draw"), (acceptance, "draw"), (acceptance, "uniform"), (wrong, "draw"), (wrong, "uniform"))
+from decoding import sampling
 
 
 def law(program):
     """{result: probability} over all paths. A result that is possible but of probability 0 is there, too, with a 0."""
     tree, results = Tree(), {}
     with ExitStack() as patches:
-        for module, name in REPLACED:
+        for module, name in users_of(sampling.draw, sampling.uniform):
             patches.enter_context(mock.patch.object(module, name, getattr(tree, name)))
         while tree.waiting:
             tree.path, tree.step, tree.probability = tree.waiting.pop(), 0, 1.0
             result = program()
             results[result] = results.get(result, 0.0) + tree.probability
     return results
+
+
+def users_of(*functions):
+    """Every module that has one of the functions under its own name, a notebook's cells included."""
+    return [(module, f.__name__) for module in list(sys.modules.values()) for f in functions
+            if getattr(module, "__dict__", {}).get(f.__name__) is f]
 
 
 class Tree:
