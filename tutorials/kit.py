@@ -1,9 +1,13 @@
 """What the notebooks share: tokens in colour, and the checks that grade the exercises."""
+import codecs
+import copy
 import html
+import math
 from collections.abc import Callable, Iterable
 
 import torch
 from IPython.display import HTML
+from torch import Tensor
 
 from decoding import Round
 
@@ -15,18 +19,22 @@ STYLES = {  # readable in black and white: the fates differ in line, not in colo
 
 
 def colored(rounds: Iterable[Round], tokenizer, prompt: str = "") -> HTML:
-    """The text of a run, each token marked by its origin: accepted draft, correction, or bonus."""
+    """The text of a run, each token marked by its origin: accepted draft, correction, or bonus.
+
+    A character whose bytes are spread over several tokens is shown with the last of them.
+    """
     spans = [f"<span style='color:#777'>{escape(prompt)}</span>"]
+    characters = codecs.getincrementaldecoder("utf-8")(errors="replace")
     for round in rounds:
         for i, token in enumerate(round.emitted):
-            text = tokenizer.decode_single_token_bytes(token).decode("utf-8", errors="replace")
+            text = characters.decode(tokenizer.decode_single_token_bytes(token))
             spans.append(mark(text, "accepted" if i < round.accepted else round.kind))
     legend = " ".join(mark(f" {origin} ", origin) for origin in STYLES)
     return HTML(f"<p style='line-height:1.9'>{''.join(spans)}</p><p><small>{legend}</small></p>")
 
 
 def mark(text: str, origin: str) -> str:
-    return f"<span style='color:#111;{STYLES[origin]}'>{escape(text)}</span>"
+    return f"<span style='color:#111;{STYLES[origin]}'>{escape(text)}</span>" if text else ""
 
 
 def escape(text: str) -> str:
@@ -36,49 +44,120 @@ def escape(text: str) -> str:
 def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float = 1e-6) -> str:
     """Grade `mine` against `truth` on every case, a tuple of arguments: "exact", "close" or "wrong", printed and returned.
 
+    An answer is a number, a tensor or a list of numbers, a dictionary of those, or anything else that == compares.
     close: the largest difference that rounding may make. The first wrong case is shown, and what was expected.
     """
     worst = 0.0
     for case in cases:
-        expected = truth(*case)
+        expected = truth(*copy.deepcopy(case))  # copies: an answer that changes its arguments must not change the case
         try:
-            got = mine(*case)
-            worst = max(worst, difference(got, expected))
+            got = mine(*copy.deepcopy(case))
         except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
-            return verdict("wrong", f"{call(mine, case)}\n  {type(error).__name__}: {error}\n  expected {describe(expected)}")
+            return wrong(mine, case, f"raises   {type(error).__name__}: {error}", expected)
+        try:
+            worst = max(worst, difference(got, expected))
+        except TypeError as error:
+            return wrong(mine, case, str(error), expected)
         if not worst <= close:
-            return verdict("wrong", f"{call(mine, case)}\n  gives    {describe(got)}\n  expected {describe(expected)}")
-    return verdict("exact") if worst == 0 else verdict("close", f"largest difference {worst:.1g}")
+            return wrong(mine, case, f"gives    {describe(got, expected)}", expected, got)
+    return verdict("exact") if worst == 0 else verdict("close", f"largest difference {worst:.1g}, which is rounding")
 
 
-def difference(got, expected) -> float:
-    """The largest difference between two answers; inf where they cannot be compared. Raises TypeError for a wrong shape."""
-    if isinstance(expected, (str, bool, type(None))) or isinstance(expected, (list, tuple)) and not numbers(expected):
-        return 0.0 if got == expected else float("inf")
-    if got is None:
-        raise TypeError("the function returned nothing; did you forget `return`?")
-    got, expected = torch.as_tensor(got, dtype=torch.float64), torch.as_tensor(expected, dtype=torch.float64)
-    if got.shape != expected.shape:
-        raise TypeError(f"the answer has the shape {tuple(got.shape)}, not {tuple(expected.shape)}")
-    return torch.nan_to_num((got - expected).abs(), nan=float("inf")).max().item() if got.numel() else 0.0
-
-
-def numbers(values: list | tuple) -> bool:
-    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-
-
-def call(function: Callable, case: tuple) -> str:
-    return f"{function.__name__}({', '.join(describe(argument) for argument in case)})"
-
-
-def describe(value) -> str:
-    """A value in one line: short tensors whole, longer ones by shape."""
-    if isinstance(value, torch.Tensor):
-        text = str([round(x, 4) for x in value.flatten().tolist()]) if value.dim() == 1 and value.numel() <= 8 else "..."
-        return f"tensor {tuple(value.shape)} {text}"
-    return repr(value)
+def wrong(mine: Callable, case: tuple, complaint: str, expected, got=None) -> str:
+    lines = [call(mine, case), complaint, f"expected {describe(expected, got)}", hint(got, expected)]
+    return verdict("wrong", "\n  ".join(line for line in lines if line))
 
 
 def verdict(grade: str, detail: str = "") -> str:
     print(f"{grade}: {detail}" if detail else grade)
     return grade
+
+
+def difference(got, expected) -> float:
+    """The largest difference between two answers; inf where they are not alike.
+
+    Raises TypeError, in words for the learner, if the answer is not the kind of thing that was expected.
+    """
+    if got is None and expected is not None:
+        raise TypeError("returns nothing; is a `return` missing?")
+    if isinstance(expected, dict):
+        if not isinstance(got, dict):
+            raise TypeError(f"returns {kind(got)}, not a dictionary")
+        if got.keys() != expected.keys():
+            return math.inf
+        return max((difference(got[key], expected[key]) for key in expected), default=0.0)
+    if not is_numeric(expected):
+        return 0.0 if same(got, expected) else math.inf
+    try:
+        got = torch.as_tensor(got, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"returns {kind(got)}, not {kind(expected)}") from None
+    expected = torch.as_tensor(expected, dtype=torch.float64)
+    if got.shape != expected.shape:
+        raise TypeError(f"returns {kind(got)}, not {kind(expected)}")
+    gap = torch.where(got == expected, 0, got - expected).abs()  # inf is equal to inf
+    return gap.nan_to_num(nan=math.inf).max().item() if gap.numel() else 0.0
+
+
+def same(got, expected) -> bool:
+    equal = got == expected
+    return bool(equal) if not isinstance(equal, Tensor) or equal.numel() == 1 else False
+
+
+def is_numeric(value) -> bool:
+    """Numbers that may differ by rounding: not True and False, not text, not a list of those."""
+    if isinstance(value, (list, tuple)):
+        return all(is_numeric(item) for item in value)
+    return isinstance(value, (int, float, Tensor)) and not isinstance(value, bool)
+
+
+def hint(got, expected) -> str:
+    """What is often behind a wrong answer of the right shape: distributions made along another axis."""
+    if got is None or not (isinstance(expected, Tensor) and expected.dim() > 0 and sum_to_one(expected)):
+        return ""
+    return "" if sum_to_one(torch.as_tensor(got)) else "each row (the last axis) should sum to 1, but yours do not"
+
+
+def sum_to_one(rows: Tensor) -> bool:
+    return bool(((rows.double().sum(-1) - 1).abs() < 1e-4).all())
+
+
+def kind(value) -> str:
+    if not is_numeric(value):
+        return f"a value of the type {type(value).__name__}"
+    try:
+        value = torch.as_tensor(value)
+    except (ValueError, TypeError, RuntimeError):
+        return "a list of unequal parts"
+    return f"a tensor of the shape {tuple(value.shape)}" if value.dim() else "a single number"
+
+
+def call(function: Callable, case: tuple) -> str:
+    name = getattr(function, "__name__", repr(function))
+    return f"{name}({', '.join(describe(argument) for argument in case)})"
+
+
+def describe(value, other=None) -> str:
+    """A value in one line: short tensors whole, longer ones by shape; of a dictionary first what is not so in `other`."""
+    if isinstance(value, dict):
+        keys = list(value)
+        if isinstance(other, dict):
+            keys.sort(key=lambda key: key in other and same_number(value[key], other[key]))
+        shown = ", ".join(f"{key}: {describe(value[key])}" for key in keys[:4])
+        return f"{{{shown}{', ...' if len(keys) > 4 else ''}}}"
+    if isinstance(value, Tensor):
+        return str(rounded(value.tolist())) if value.numel() <= 12 else f"a tensor of the shape {tuple(value.shape)}"
+    return str(rounded(value)) if is_numeric(value) else repr(value)
+
+
+def same_number(a, b) -> bool:
+    try:
+        return difference(a, b) < 1e-6
+    except TypeError:
+        return False
+
+
+def rounded(value):
+    if isinstance(value, (list, tuple)):
+        return type(value)(rounded(item) for item in value)
+    return float(f"{value:.6g}") if isinstance(value, float) else value
