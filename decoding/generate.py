@@ -58,9 +58,9 @@ def read_prompt(prompt: str | None, file: str | None) -> str:
             return prompt.encode("utf-8", "surrogateescape").decode("utf-8")
         return read_file(file).decode("utf-8-sig")  # without the mark that some editors begin a file with
     except UnicodeError as error:
-        raise ValueError(f"{where} is not UTF-8: {error}") from error
+        raise ValueError(f"{where} is not UTF-8 ({error}); convert it to UTF-8") from error
     except OSError as error:
-        raise ValueError(f"cannot read {where}: {error.strerror}") from error
+        raise ValueError(f"cannot read {where}: {error.strerror}; give a text file, or - for stdin") from error
 
 
 def read_file(name: str) -> bytes:

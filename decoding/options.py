@@ -130,7 +130,7 @@ def refuse(options: argparse.Namespace) -> str | None:
                 return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
     if options.mode == "baseline":
         for name in ("draft", "gamma", "trace", "step"):
-            if getattr(options, name) not in (None, False):
+            if getattr(options, name) is not None and getattr(options, name) is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"
         if options.color == "always":
             return "--color does nothing in baseline mode, where all tokens have the same origin"
