@@ -52,16 +52,24 @@ class Block(nn.Module):
         return x + self.mlp(self.ln_2(x))  # (B, T, n_embd)
 
 
+class TiedHead(nn.Module):
+    """The output head, which has no weights of its own: it compares x with the embedding of every token."""
+
+    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
+        return F.linear(x, wte)  # (B, T, n_vocab)
+
+
 class GPT2(nn.Module):
     """A GPT-2 of the given shape, with PyTorch's initial weights until a checkpoint is loaded (`weights.load_model`)."""
 
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         self.config = config
-        self.wte = nn.Embedding(config.n_vocab, config.n_embd)  # also the output head: the two are tied
+        self.wte = nn.Embedding(config.n_vocab, config.n_embd)
         self.wpe = nn.Embedding(config.n_ctx, config.n_embd)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=1e-5)
+        self.head = TiedHead()
 
     def forward(self, tokens: Tensor, cache: KVCache | None = None, last: int | None = None) -> Tensor:
         """Logits for the token after each of the last `last` positions (of all T when None; of none when 0).
@@ -85,7 +93,7 @@ class GPT2(nn.Module):
         if cache is not None:
             cache.extend(T)
         x = self.ln_f(x[:, T - last:])
-        return F.linear(x, self.wte.weight)  # (B, last, n_vocab)
+        return self.head(x, self.wte.weight)  # (B, last, n_vocab)
 
     def new_cache(self, capacity: int, batch: int = 1) -> KVCache:
         """An empty cache for `capacity` positions of `batch` sequences, on the model's device and in its dtype."""

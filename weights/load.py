@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from model import GPT2, OFFICIAL_CONFIGS, GPT2Config
+from model.linear import pack
 from weights.checkpoint import read_checkpoint
 from weights.config import read_config
 from weights.errors import WeightsError
@@ -15,14 +16,16 @@ WEIGHTS = "model.safetensors"
 
 
 def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cpu",
-               dtype: torch.dtype = torch.float32) -> GPT2:
+               dtype: torch.dtype = torch.float32, linear: str = "auto") -> GPT2:
     """A model in eval mode that needs no gradients. `weights.registry.resolve` says how the name is read.
+
+    linear: "auto" for the fastest matrix products there are here, "plain" for nn.Linear; see `model.linear.pack`.
 
     Files of the hub are downloaded once, into its usual cache. Raises WeightsError if the name or its files are no good,
     DownloadError if a file cannot be fetched.
     """
     config, path = find_checkpoint(name_or_path)
-    return read_checkpoint(path, config, device, dtype).requires_grad_(False).eval()
+    return pack(read_checkpoint(path, config, device, dtype).requires_grad_(False).eval(), linear)
 
 
 def find_checkpoint(name_or_path: str | os.PathLike) -> tuple[GPT2Config, Path]:
