@@ -85,6 +85,8 @@ def make_parser() -> OneLineParser:
     add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
     add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
         help="number format of the weights (default: %(default)s)")
+    add("--linear", choices=["auto", "plain"], default="auto",
+        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
     add("--ignore-eos", action="store_true", help="go on behind an end-of-text, which is not printed")
     add("--allow-special", action="store_true", help="read <|endoftext|> in the prompt as the token, not as text")

@@ -37,12 +37,12 @@ class Session:
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
         dtype = getattr(torch, options.dtype)
-        self.target = load_model(options.target, self.device, dtype)
+        self.target = load_model(options.target, self.device, dtype, options.linear)
         check_request(self.target, self.prompt, options.max_new_tokens)
         if options.draft == LOOKUP:
             self.draft = LookupDrafter(self.target.config.n_vocab)
         elif options.draft is not None:
-            self.draft = load_model(options.draft, self.device, dtype)
+            self.draft = load_model(options.draft, self.device, dtype, options.linear)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p, self.noise())
 
     def encode(self, text: str) -> list[int]:
@@ -174,7 +174,7 @@ def banner(session: Session) -> str:
         how += ", shared Gumbel noise" if sampling.noise is not None else ""
     draft = f", draft {options.draft}, gamma {options.gamma}" if options.draft is not None else ""
     return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
-            f"{torch.get_num_threads()} threads")
+            f"{torch.get_num_threads()} threads, linear layers: {session.target.linear}")
 
 
 def pick_device(name: str) -> str:

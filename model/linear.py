@@ -88,7 +88,7 @@ class PackedLinear(nn.Module):
         """Called by .to(), .half() and their like, which cannot change a packed weight."""
         new = fn(self.bias)
         if (new.device, new.dtype) != (self.bias.device, self.bias.dtype):
-            raise RuntimeError("a packed model stays on its device and in its dtype; copy.deepcopy(model) gives a plain one")
+            raise RuntimeError("a packed model keeps its device and dtype; convert copy.deepcopy(model), which is a plain one")
         return self
 
 
