@@ -1,0 +1,56 @@
+"""Prompt lookup: what it proposes, and that it changes the speed of a run and nothing else."""
+import random
+
+from decoding import GREEDY, Sampling, autoregressive, speculative_greedy
+from decoding.drafters import LookupDrafter, continuation
+from tests.laws import difference, law_by_definition, law_of_loop
+from tests.toys import HashModel
+
+
+def test_it_copies_what_followed_the_latest_match_of_the_longest_ending():
+    assert continuation([1, 2, 3, 9, 5, 2, 3, 7, 8, 2, 3], 2, 2) == [7, 8]  # not 9, which followed an earlier match
+    assert continuation([1, 2, 3, 9, 4, 3, 5, 2, 3], 2, 1) == [9]  # "2 3" is found, so the later "3" does not count
+    assert continuation([1, 2, 3, 9, 4, 3, 5, 6, 3], 2, 1) == [5]  # "6 3" is nowhere before, so the last "3" does
+
+
+def test_nothing_is_proposed_where_nothing_matches():
+    assert continuation([1, 2, 3], 3, 4) == []
+    assert continuation([1], 3, 4) == []
+
+
+def test_a_loop_is_continued_as_a_loop():
+    assert continuation([7, 1, 2, 1, 2], 3, 5) == [1, 2, 1, 2, 1]
+    assert continuation([4, 4], 3, 3) == [4, 4, 4]
+
+
+def test_it_is_the_obvious_search_on_random_texts():
+    rng = random.Random(0)
+    for _ in range(300):
+        text = [rng.randrange(3) for _ in range(rng.randrange(1, 20))]
+        n = rng.randrange(1, 5)
+        expected = []
+        for length in range(min(n, len(text) - 1), 0, -1):
+            ends = [end for end in range(length, len(text)) if text[end - length : end] == text[-length:]]
+            if ends:
+                copied = list(text)
+                for i in range(6):
+                    copied.append(copied[ends[-1] + i])
+                expected = copied[len(text):]
+                break
+        assert continuation(text, n, 6) == expected, (text, n)
+
+
+def test_greedy_ids_are_the_plain_loops():
+    target, prompt = HashModel(1, n_vocab=4, n_ctx=40), [0, 1, 2, 0, 1]
+    expected = autoregressive(target, prompt, 30)
+    for gamma in range(5):
+        run = speculative_greedy(target, LookupDrafter(4), prompt, 30, gamma=gamma)
+        assert run.tokens == expected.tokens
+        assert gamma == 0 or run.accepted > 0
+
+
+def test_its_certainty_is_a_q_that_keeps_the_law():
+    target = HashModel(1)
+    for sampling in (Sampling(), Sampling(0.7, top_p=0.8), GREEDY):
+        found = law_of_loop(target, LookupDrafter(3), 3, 2, sampling)
+        assert difference(found, law_by_definition(target, 3, sampling)) < 1e-12
