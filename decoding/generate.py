@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
         print_no_more()
         return 0
     except OSError as error:
-        complain(f"cannot write: {error}", 1)
+        complain(f"reading or writing failed: {error}", 1)
         print_no_more()
         return 1
 
