@@ -32,7 +32,7 @@ def describe(number: int, round: Round, tokenizer) -> str:
 def sampled_test(round: Round, i: int, tokenizer) -> str:
     token = round.drafted[i]
     p, q = round.trace.p[i, token].item(), round.trace.q[i, token].item()
-    return f"p {p:.3f} q {q:.3f} p/q {p / q:.2f} u {round.trace.u[i].item():.3f}"
+    return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {round.trace.u[i].item():.3g}"
 
 
 def greedy_test(round: Round, i: int, tokenizer) -> str:
@@ -51,9 +51,13 @@ def residual_row(round: Round) -> Tensor:
 def top(row: Tensor, tokenizer, n: int = 4) -> str:
     """The n largest entries of a row of probabilities."""
     values, ids = row.topk(min(n, int((row > 0).sum())))
-    return ", ".join(f"{name(token, tokenizer)} {value:.3f}" for value, token in zip(values.tolist(), ids.tolist()))
+    return ", ".join(f"{name(token, tokenizer)} {value:.3g}" for value, token in zip(values.tolist(), ids.tolist()))
 
 
 def name(token: int, tokenizer) -> str:
-    """A token as it can be printed: quoted, with its spaces and line breaks visible."""
-    return repr(tokenizer.decode_single_token_bytes(token).decode("utf-8", errors="replace"))
+    """A token as it can be printed: quoted, with its spaces and line breaks visible; as bytes, if it is half a character."""
+    raw = tokenizer.decode_single_token_bytes(token)
+    try:
+        return repr(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return repr(raw)
