@@ -12,6 +12,7 @@ DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TARGET = "tales-large"
 DEFAULT_GAMMA = 4
 LOOKUP = "lookup"  # the name of a draft that is no model
+LARGEST_GAMMA = 1024  # GPT-2's context; a run keeps a count for each number of accepted tokens up to gamma
 LARGEST_SEED = 2**32 - 1
 
 
@@ -51,8 +52,8 @@ def real(low: float, high: float, what: str, low_allowed: bool):
 
 
 def gamma(text: str) -> int | str:
-    """An argparse type: a whole number of at least 0, or "auto"."""
-    return text if text == "auto" else whole(0)(text)
+    """An argparse type: how many tokens to draft, or "auto"."""
+    return text if text == "auto" else whole(0, LARGEST_GAMMA)(text)
 
 
 def make_parser() -> OneLineParser:
