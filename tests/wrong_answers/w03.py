@@ -1,0 +1,27 @@
+"""Plausible wrong answers to the exercises of notebook 3."""
+import torch
+
+from tests import wrong
+
+
+def chance_of_keeping(p, q):
+    """The mean over the faces, as if the draft rolled all of them equally often."""
+    return torch.where(q > 0, p / q, 1).clamp(max=1).mean()
+
+
+def third_die(p, q):
+    """A softmax gives every token a share, also those that are not missing."""
+    return (p - q).clamp(min=0).softmax(-1)
+
+
+def law_when_redrawn(p, q):
+    """"Each redraw is from p, so the result is p.\""""
+    return p
+
+
+def law_of_a_greedy_draft(p, q):
+    """"Rejection sampling corrects any draft.\""""
+    return p
+
+
+my_rule = wrong.count_all_passed

@@ -1,0 +1,62 @@
+"""Checks of notebook 3. The truth is the enumeration of the project's own rule, or of the wrong one that is meant."""
+import torch
+
+from decoding.acceptance import Acceptance, accept_sampled, residual
+from decoding.sampling import draw
+from tests import wrong
+from tests.laws import law_by_definition, law_of_loop
+from tests.toys import HashModel
+from tests.tree import law
+from tutorials.kit import check
+
+DICE = [([0.4, 0.3, 0.2, 0.1], [0.2, 0.5, 0.1, 0.2]), ([0.6, 0.4], [0.8, 0.2]), ([0.0, 0.5, 0.5], [0.5, 0.25, 0.25]),
+        ([1.0, 0.0], [0.0, 1.0]), ([0.25, 0.75], [0.25, 0.75])]
+CASES = [(torch.tensor(p, dtype=torch.float64), torch.tensor(q, dtype=torch.float64)) for p, q in DICE]
+TARGET, DRAFT = HashModel(1), HashModel(2)
+
+
+def check_chance_of_keeping(answer) -> str:
+    return check(answer, lambda p, q: paths(p, q)[1], CASES)
+
+
+def check_third_die(answer) -> str:
+    rows = torch.stack([CASES[0][0], CASES[0][1], CASES[0][0]]), torch.stack([CASES[0][1], CASES[0][0], CASES[0][0]])
+    return check(answer, residual, [*CASES, rows])
+
+
+def check_law_when_redrawn(answer) -> str:
+    return check(answer, lambda p, q: paths(p, q, rule=wrong.redraw_from_p)[0], CASES)
+
+
+def check_law_of_a_greedy_draft(answer) -> str:
+    return check(answer, lambda p, q: paths(p, q, propose=lambda: q.argmax()[None])[0], CASES)
+
+
+def check_my_rule(answer) -> str:
+    def rule(*arguments):
+        verdict = answer(*arguments)
+        if not isinstance(verdict, Acceptance):
+            raise TypeError(f"a rule returns Acceptance(n, token), but yours returned {type(verdict).__name__}")
+        for name, value in (("n", verdict.n), ("token", verdict.token)):
+            if not isinstance(value, torch.Tensor) or value.shape != (1,):
+                raise TypeError(f"{name} should be a tensor of the shape (1,), but is {value}")
+        return verdict
+
+    def loop_with_your_rule(gamma):
+        return law_of_loop(TARGET, DRAFT, 3, gamma, rule=rule)
+
+    return check(loop_with_your_rule, lambda gamma: law_by_definition(TARGET, 3), [(0,), (1,), (2,)])
+
+
+def paths(p, q, rule=accept_sampled, propose=None):
+    """Of one drafted token, enumerated: the law of what comes out, and the probability that it is the drafted one, kept."""
+    def program():
+        drafted = draw(q[None], None) if propose is None else propose()
+        verdict = rule(drafted, q[None], torch.stack([p, p]), None)
+        return bool(verdict.n), (drafted if verdict.n else verdict.token).item()
+
+    out, kept = torch.zeros_like(p), 0.0
+    for (was_kept, token), probability in law(program).items():
+        out[token] += probability
+        kept += was_kept * probability
+    return out, kept
