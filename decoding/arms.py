@@ -1,0 +1,63 @@
+"""What is compared with what: the arms differ in one thing, the task they are given is the same. Imports no torch."""
+import hashlib
+from dataclasses import dataclass
+from itertools import product
+
+CACHES = ("both", "target", "draft", "none")  # which model has a key/value cache
+
+
+class NotLossless(Exception):
+    """A greedy run gave other ids than the plain loop, and rounding does not explain it."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to decode."""
+
+    gamma: int  # 0 is the plain loop
+    cache: str = "both"  # the plain loop has "both" or "none"
+
+    @property
+    def name(self) -> str:
+        name = f"gamma {self.gamma}" if self.gamma else "baseline"
+        return name if self.cache == "both" else f"{name}, cache {self.cache}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every arm is given to do."""
+
+    kind: str  # of the prompt
+    prompt: tuple[int, ...]
+    length: int  # new tokens, unless end-of-text is asked to stop them
+    temperature: float
+
+    @property
+    def prompt_sha256(self) -> str:
+        return hashlib.sha256(repr(self.prompt).encode()).hexdigest()[:16]
+
+
+def all_arms(gammas: list[int], no_cache_arms: bool) -> list[Arm]:
+    """The plain loop first, then each gamma; the same again for each other cache policy."""
+    caches = CACHES if no_cache_arms else CACHES[:1]
+    plain = [Arm(0, cache) for cache in caches if cache in ("both", "none")]
+    return plain + [Arm(gamma, cache) for cache, gamma in product(caches, gammas)]
+
+
+def all_tasks(prompts: dict[str, list[int]], lengths: list[int], temperatures: list[float]) -> list[Task]:
+    return [Task(kind, tuple(ids), length, temperature)
+            for temperature, length, (kind, ids) in product(temperatures, lengths, prompts.items())]
+
+
+SAME_TASK = ("kind", "prompt_sha256", "prompt_tokens", "length", "temperature", "repeat", "cache", "settings")
+
+
+def comparable(row: dict, other: dict) -> bool:
+    """Whether two rows may be divided by each other: same prompt, length, temperature, repeat, cache policy and settings
+    (models, dtype, device, threads, end-of-text, versions, processor)."""
+    return all(row[name] == other[name] for name in SAME_TASK)
+
+
+def baseline_of(row: dict, rows: list[dict]) -> dict | None:
+    """The plain run that a row may be compared with; None if it has none, as where only one of two models has a cache."""
+    return next((other for other in rows if other["gamma"] == 0 and comparable(row, other)), None)

@@ -1,0 +1,169 @@
+"""The pictures of a sweep. Drawn on figures of their own, so no display is needed and nobody's matplotlib settings change.
+
+Readable when projected and in black and white: markers and line styles tell lines apart, not colour.
+"""
+from itertools import cycle
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from decoding.costs import Costs
+from decoding.tables import (
+    Row,
+    gammas,
+    mean,
+    select,
+    share,
+    temperatures,
+    values,
+)
+
+STYLES = [{"color": "black", "linestyle": "-", "marker": "o"}, {"color": "tab:orange", "linestyle": "--", "marker": "s"},
+          {"color": "tab:blue", "linestyle": ":", "marker": "^"}, {"color": "tab:green", "linestyle": "-.", "marker": "D"}]
+LOOK = {"linewidth": 2.2, "markersize": 8, "markerfacecolor": "white", "markeredgewidth": 2}
+SIZE = 13  # points of text
+
+
+def write_plots(folder: Path, rows: list[Row], costs: Costs) -> list[Path]:
+    """Draw every plot the rows have numbers for. Returns the files."""
+    cached = select(rows, cache="both")
+    speculative = [row for row in cached if row["gamma"] > 0]
+    figures = {
+        "speedup_by_gamma": panels(cached, speedup_by_gamma),
+        "speedup_by_gamma_and_length": panels(cached, heat_map),
+        "acceptance_by_position": single(acceptance_by_position, speculative),
+        "acceptance_by_temperature": single(acceptance_by_temperature, speculative),
+        "verify_cost": single(verify_cost, costs),
+        "time_per_round": single(time_per_round, costs),
+    }
+    paths = []
+    for name, figure in figures.items():
+        paths.append(folder / f"{name}.png")
+        figure.savefig(paths[-1], dpi=110)
+    return paths
+
+
+def single(draw, numbers) -> Figure:
+    """A figure of one panel."""
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    draw(figure.add_subplot(), numbers)
+    return figure
+
+
+def panels(rows: list[Row], draw) -> Figure:
+    """A figure with one panel for each temperature."""
+    found = temperatures(rows)
+    figure = Figure(figsize=(1 + 6.5 * len(found), 5.5), layout="constrained")
+    for ax, temperature in zip(figure.subplots(1, len(found), squeeze=False, sharey=True)[0], found):
+        draw(ax, select(rows, temperature=temperature))
+        ax.set_title(f"temperature {temperature:g}" + (" (greedy)" if temperature == 0 else ""), fontsize=SIZE)
+    return figure
+
+
+def speedup_by_gamma(ax: Axes, rows: list[Row]) -> None:
+    """Measured in the rounds the formula speaks of, with the middle half of the runs, beside what it predicts."""
+    lines = {"full_rounds_speedup": "measured, rounds with k = γ",
+             "predicted_speedup_paper": "formula, paper's v = 1", "predicted_speedup": "formula, measured v"}
+    for style, (name, label) in zip(STYLES, lines.items()):
+        points = {gamma: select(rows, gamma=gamma) for gamma in gammas(rows)}
+        points = {gamma: arm for gamma, arm in points.items() if values(arm, name)}
+        heights = [mean(arm, name) for arm in points.values()]
+        ax.plot(list(points), heights, label=label, **style, **LOOK)
+        if name == "full_rounds_speedup":
+            for (gamma, arm), height in zip(points.items(), heights):
+                low, high = quartiles(values(arm, name))
+                ax.plot([gamma, gamma], [low, high], color="black", linewidth=1.2)
+    ax.axhline(1, color="black", linewidth=1)
+    ax.annotate("break-even", (1, 1), xycoords=("axes fraction", "data"), xytext=(-4, 4), textcoords="offset points", ha="right")
+    finish(ax, "γ, tokens drafted per round", "speed-up over the plain loop, times", gammas(rows))
+    ax.set_ylim(bottom=0)
+
+
+def heat_map(ax: Axes, rows: list[Row]) -> None:
+    """Mean speed-up for each gamma and length."""
+    lengths = sorted({row["length"] for row in rows})
+    cells = [[mean(select(rows, gamma=gamma, length=length), "speedup") for gamma in gammas(rows)] for length in lengths]
+    shown = [[float("nan") if cell is None else cell for cell in line] for line in cells]
+    ax.imshow(shown, cmap="Greys", vmin=0, vmax=2 * max(1, max((c for line in cells for c in line if c is not None), default=1)),
+              aspect="auto", origin="lower")
+    for y, line in enumerate(cells):
+        for x, cell in enumerate(line):
+            text = "n/a" if cell is None else f"{cell:.2f}" + ("\nloses" if cell < 1 else "")
+            ax.text(x, y, text, ha="center", va="center", fontsize=SIZE)
+    finish(ax, "γ, tokens drafted per round", "length, new tokens", legend=False)
+    ax.grid(False)
+    ax.set_xticks(range(len(gammas(rows))), gammas(rows))
+    ax.set_yticks(range(len(lengths)), lengths)
+
+
+def acceptance_by_position(ax: Axes, rows: list[Row]) -> None:
+    """The share of tokens accepted at each place of a block, among those whose turn came; at the largest gamma."""
+    gamma = max(gammas(rows))
+    for style, temperature in zip(cycle(STYLES), temperatures(rows)):
+        found = select(rows, gamma=gamma, temperature=temperature)
+        tested, accepted = ([sum(row[name][i] for row in found) for i in range(gamma)]
+                            for name in ("tested_by_position", "accepted_by_position"))
+        places = [i for i in range(gamma) if tested[i] > 0]
+        ax.plot([i + 1 for i in places], [accepted[i] / tested[i] for i in places], label=f"temperature {temperature:g}",
+                **style, **LOOK)
+    finish(ax, f"place in the block of γ = {gamma} drafted tokens", "accepted / tested", range(1, gamma + 1))
+    ax.set_ylim(0, 1.02)
+
+
+def acceptance_by_temperature(ax: Axes, rows: list[Row]) -> None:
+    """Three numbers that are all called the acceptance rate."""
+    gamma = min(gammas(rows), key=lambda gamma: abs(gamma - 4))
+    found = {t: select(rows, gamma=gamma, temperature=t) for t in temperatures(rows)}
+    lines = {"α = mean Σ min(p, q), no draws": lambda group: mean(group, "alpha"),
+             "accepted / tested": lambda group: share(group, "accepted", "tested"),
+             "accepted / drafted": lambda group: share(group, "accepted", "drafted")}
+    for style, (label, number) in zip(STYLES, lines.items()):
+        points = {t: number(group) for t, group in found.items() if number(group) is not None}
+        ax.plot(list(points), list(points.values()), label=label, **style, **LOOK)
+    finish(ax, "temperature", f"share of drafted tokens, γ = {gamma}", list(found))
+    ax.set_ylim(0, 1.02)
+
+
+def verify_cost(ax: Axes, costs: Costs) -> None:
+    """T(n)/T(1) of both models: speculation lives on this being flat."""
+    n = range(1, len(costs.target) + 1)
+    for style, (role, seconds) in zip(STYLES, {"target": costs.target, "draft": costs.draft}.items()):
+        ax.plot(n, [s / seconds[0] for s in seconds], label=f"{role}, T(1) = {1000 * seconds[0]:.1f} ms", **style, **LOOK)
+    top = ax.get_ylim()[1]
+    ax.plot(n, n, color="grey", linewidth=1.2, linestyle=(0, (1, 3)), label="n steps one by one")
+    ax.axhline(1, color="black", linewidth=1)
+    finish(ax, "n, tokens in one forward", "T(n) / T(1)")
+    ax.set_ylim(0, max(1.5, 1.1 * top))
+
+
+def time_per_round(ax: Axes, costs: Costs) -> None:
+    """Where the time of a round goes, for each gamma, beside one plain step."""
+    found = {gamma: phases for gamma, phases in costs.phases.items() if phases is not None}
+    bottoms = [0.0] * len(found)
+    for phase, label, hatch, shade in (("draft", "drafting", "//", "white"), ("verify", "verifying", "", "lightgrey"),
+                                       ("accept", "deciding", "", "black")):
+        heights = [1000 * phases[phase] for phases in found.values()]
+        ax.bar(list(found), heights, bottom=bottoms, label=label, hatch=hatch, color=shade, edgecolor="black", width=0.6)
+        bottoms = [bottom + height for bottom, height in zip(bottoms, heights)]
+    ax.axhline(1000 * costs.target[0], color="black", linewidth=1.5, linestyle="--", label="one target step")
+    finish(ax, "γ, tokens drafted per round", "time per round, ms")
+
+
+def finish(ax: Axes, x: str, y: str, ticks=None, legend: bool = True) -> None:
+    """Labels and a legend that can be read from the last row."""
+    ax.set_xlabel(x, fontsize=SIZE)
+    ax.set_ylabel(y, fontsize=SIZE)
+    ax.tick_params(labelsize=SIZE - 1)
+    ax.grid(color="lightgrey", linewidth=0.6)
+    ax.set_axisbelow(True)
+    if ticks is not None:
+        ax.set_xticks(list(ticks))
+    if legend:
+        ax.legend(fontsize=SIZE - 1)
+
+
+def quartiles(numbers: list[float]) -> tuple[float, float]:
+    """The middle half lies between them."""
+    ordered = sorted(numbers)
+    return ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
