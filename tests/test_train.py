@@ -1,0 +1,258 @@
+"""`python -m weights.train`: what it writes, shows, goes on with and refuses."""
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from model import GPT2
+from tests.training_toys import (
+    same,
+    story,
+    ticking,
+    toy_model,
+    toy_trainer,
+)
+from weights import load_model, load_tokenizer, vocabulary_difference
+from weights.tokenizer import END_OF_TEXT
+from weights.train import main, parse
+from weights.training import pair
+from weights.training.loop import Trainer
+from weights.training.progress import Progress
+from weights.training.recipe import Recipe
+
+SMALL = "--target 2,2,16 --draft 1,2,16 --vocab 280 --context 16 --batch 2 --steps 4 --dropout 0.1 --device cpu"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "stories.txt"
+    path.write_text(END_OF_TEXT.join(story(60, seed) for seed in range(6)))
+    return path
+
+
+def train(text, out, options=SMALL):
+    return main([str(text), "--out", str(out), *shlex.split(options)])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder that the command wrote, without interruption."""
+    folder = tmp_path_factory.mktemp("made")
+    text = folder / "stories.txt"
+    text.write_text(END_OF_TEXT.join(story(60, seed) for seed in range(6)))
+    trainers = []
+    write = pair.PairTraining.write
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair.PairTraining, "write", lambda self, trainer, *rest: (trainers.append(trainer), write(self, trainer, *rest)))
+        assert train(text, folder / "my-pair") == 0
+    return SimpleNamespace(out=folder / "my-pair", target=trainers[0], draft=trainers[-1])
+
+
+def test_out_folder_holds_two_models_and_nothing_else(made):
+    files = ["README.md", "config.json", "model.safetensors", "vocabulary.tiktoken"]
+    assert sorted(str(path.relative_to(made.out)) for path in made.out.rglob("*") if path.is_file()) == sorted(
+        f"{folder}/{file}" for folder in ("large", "small") for file in files)
+
+
+def test_written_weights_give_the_trained_logits(made):
+    for folder, trainer, sizes in (("large", made.target, (2, 2, 16)), ("small", made.draft, (1, 2, 16))):
+        loaded, trained = load_model(made.out / folder, linear="plain"), GPT2(trainer.model.config).eval()
+        trained.load_state_dict(trainer.weights)
+        config = loaded.config
+        assert (config.n_layer, config.n_head, config.n_embd, config.n_vocab, config.n_ctx) == (*sizes, 280, 16)
+        tokens = torch.randint(280, (3, 16), generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            wanted = trained(tokens)
+            torch.testing.assert_close(loaded(tokens), wanted, rtol=0, atol=4e-3 * wanted.abs().max().item())
+        for name, weight in loaded.state_dict().items():
+            assert torch.equal(weight, trainer.weights[name].half().float()), name
+
+
+def test_draft_learns_from_the_target_in_the_folder(made):
+    target = load_model(made.out / "large", linear="plain")
+    assert same(dict(made.draft.teacher.state_dict()), dict(target.state_dict()))
+
+
+@pytest.mark.parametrize("text", ["", "Once upon a time", "Größe, naïve, \u200b\u202e", "从前有一位国王 🙂👩‍👩‍👧", "\x00\r\n\t  \ufeff", END_OF_TEXT])
+def test_written_tokenizer_round_trips_any_text(made, text):
+    tokenizer = load_tokenizer(made.out / "small")
+    assert vocabulary_difference(tokenizer, load_tokenizer(made.out / "large")) is None
+    assert tokenizer.decode(tokenizer.encode_ordinary(text)) == text
+    assert tokenizer.n_vocab == 280 and tokenizer.eot_token == 279
+
+
+def test_card_says_on_what_how_and_how_good(made):
+    large, small = ((made.out / folder / "README.md").read_text(encoding="utf-8") for folder in ("large", "small"))
+    for card, trainer in ((large, made.target), (small, made.draft)):
+        assert card.startswith("# my-pair/") and f"{sum(w.numel() for w in trainer.weights.values()):,} parameters" in card
+        for fact in ("stories.txt, 6 documents", "280 of GPT-2's tokens", "context 16", "| 4 of 2 × 16 tokens", "held-out loss"):
+            assert fact in card, fact
+        assert sum(line.startswith("| ") and line.split()[1].isdigit() for line in card.splitlines()) == len(trainer.curve) == 5
+    assert "2 layers" in large and "0.1, 0" in large and "Σ" not in large
+    assert "1 layers" in small and "0.9 KL(target ‖ draft) + 0.1 next-token loss" in small and "Σ min(p, q)" in small
+
+
+def test_progress_is_a_line_for_each_measurement(capsys):
+    trainer, progress = toy_trainer(teacher=toy_model(1)), Progress("draft")
+    while trainer.share < 1:
+        trainer.advance()
+        progress.show(trainer)
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == "" and len(lines) == 4 and "\r" not in err
+    for word in ("draft ", " 100%", "step 4", "loss", "held-out loss", "Σ min(p,q) 0.", "greedy agreement 0.", "0:00 left"):
+        assert word in lines[-1], word
+
+
+def test_progress_rewrites_one_line_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("weights.training.progress.monotonic", ticking().__call__)
+    trainer, progress = toy_trainer(Recipe(1e-2, 0.1, 4, steps=200)), Progress("target")
+    for _ in range(9):
+        trainer.advance()
+        progress.show(trainer)
+    err = capsys.readouterr().err
+    assert err.count("\r\033[K") > 2 and 0 < err.count("\n") < 3
+
+
+@pytest.mark.parametrize("at_step, during", [(2, "target"), (2, "draft")])
+def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monkeypatch, capsys, at_step, during):
+    advance = Trainer.advance
+
+    def advance_until(self):
+        advance(self)
+        if self.step == at_step and (self.teacher is not None) == (during == "draft"):
+            signal.raise_signal(signal.SIGINT)
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "advance", advance_until)
+        assert train(text, out) == 130
+    assert "the same command with --resume goes on" in capsys.readouterr().err.splitlines()[-1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    names = ["large"] if during == "target" else ["large", "small"]
+    assert sorted(path.name for path in out.iterdir()) == ["checkpoint.pt", *names]
+    for name in names:
+        assert load_model(out / name).config.n_vocab == load_tokenizer(out / name).n_vocab
+        assert "held-out loss" in (out / name / "README.md").read_text(encoding="utf-8")
+    assert train(text, out, SMALL + " --resume") == 0
+    for name in ("large", "small"):
+        assert (out / name / "model.safetensors").read_bytes() == (made.out / name / "model.safetensors").read_bytes()
+    assert not (out / "checkpoint.pt").exists()
+
+
+def test_minutes_are_shared_out():
+    options = parse(["t", "--out", "o", "--minutes", "10"])
+    target, draft = pair.make_recipe(options, "target"), pair.make_recipe(options, "draft")
+    assert (target.seconds, draft.seconds, target.steps) == (360, 240, math.inf)
+    assert parse(["t", "--out", "o"]).minutes == 10
+
+
+# ---- what is refused: one line, code 2, and no training
+
+def refused(capsys, monkeypatch, arguments):
+    """The one line, of the command that must end with code 2."""
+    monkeypatch.setattr(pair, "train_pair", lambda *_: pytest.fail("training began"))
+    try:
+        code = main(arguments)
+    except SystemExit as stop:  # argparse
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2 and out == "" and err.count("\n") == 1 and err.startswith("python -m weights.train: "), err
+    return err
+
+
+BAD_TEXTS = {"missing": (None, "cannot read"), "empty": (b"", "is empty"), "only space": (b" \n<|endoftext|>\n ", "is empty"),
+             "not UTF-8": (b"caf\xe9", "is not UTF-8"), "shorter than a block": (b"Once upon a time.", "at least 34 are needed")}
+
+
+@pytest.mark.parametrize("as_held_out", [False, True])
+@pytest.mark.parametrize("what", BAD_TEXTS)
+def test_bad_text_is_refused(what, as_held_out, text, tmp_path, capsys, monkeypatch):
+    contents, words = BAD_TEXTS[what]
+    bad = tmp_path / "bad.txt"
+    if contents is not None:
+        bad.write_bytes(contents)
+    arguments = [str(text), "--held-out", str(bad)] if as_held_out else [str(bad)]
+    line = refused(capsys, monkeypatch, [*arguments, "--out", str(tmp_path / "out"), "--context", "16"])
+    assert str(bad) in line and words.replace("34", "17" if as_held_out else "34") in line
+
+
+def test_a_folder_is_no_text(tmp_path, capsys, monkeypatch):
+    assert "cannot read" in refused(capsys, monkeypatch, [str(tmp_path), "--out", str(tmp_path / "out")])
+
+
+@pytest.mark.parametrize("options, words", [
+    ("--target 12,8", "layers,heads,width"), ("--target 12,8,256,4", "layers,heads,width"), ("--draft 0,8,256", "layers,heads,width"),
+    ("--draft a,b,c", "layers,heads,width"), ("--draft 2,8,250", "250 is not divisible by 8"),
+    ("--vocab 256", "from 257 to 50257"), ("--vocab 50258", "from 257 to 50257"), ("--minutes 0", "above 0"),
+    ("--minutes inf", "above 0"), ("--steps 0", "at least 1"), ("--minutes 1 --steps 1", "not both"), ("--context 0", "at least 1"),
+    ("--batch 0", "at least 1"), ("--dropout 1", "from 0 to 0.9"), ("--device tpu", "tpu"), ("--resume", "nothing to resume"),
+])
+def test_bad_options_are_refused(options, words, text, tmp_path, capsys, monkeypatch):
+    assert words in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "out"), *shlex.split(options)])
+    assert not (tmp_path / "out").exists()
+
+
+def test_out_folder_must_be_given_empty_and_writable(text, tmp_path, capsys, monkeypatch):
+    assert "--out" in refused(capsys, monkeypatch, [str(text)])
+    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(text / "inside")])
+    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(text)])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.doc").write_text("mine")
+    assert "it holds thesis.doc; name a new folder" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "full")])
+    (tmp_path / "full" / "thesis.doc").rename(tmp_path / "full" / "checkpoint.pt")
+    assert "--resume goes on" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "full")])
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_write_protected_folder_is_refused(text, tmp_path, capsys, monkeypatch):
+    (tmp_path / "locked").mkdir(mode=0o555)
+    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "locked")])
+
+
+@pytest.mark.parametrize("change, words", [
+    ("--steps 5", "--steps 4, not --steps 5"), ("--draft 1,4,16", "--draft 1,2,16, not --draft 1,4,16"),
+    ("--seed 1", "--seed 0, not --seed 1"), ("text", "another text"), ("damage", "is no checkpoint"),
+])
+def test_resume_refuses_another_run(change, words, text, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "show", lambda *_: signal.raise_signal(signal.SIGINT))
+        assert train(text, out) == 130
+    capsys.readouterr()
+    monkeypatch.setattr(Trainer, "advance", lambda self: pytest.fail("training began"))
+    options = SMALL + " --resume"
+    if change == "text":
+        text.write_text(text.read_text() + " More.")
+    elif change == "damage":
+        (out / "checkpoint.pt").write_bytes(b"?")
+    else:
+        options += " " + change
+    assert train(text, out, options) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and words in err
+
+
+def test_a_full_disk_is_one_line(text, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(pair, "save_checkpoint", full)
+    assert train(text, tmp_path / "out") == 1
+    assert "No space left on device" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_help_and_refusals_do_without_torch(text, tmp_path):
+    program = ("import sys; sys.modules['torch'] = None\nfrom weights.train import main\n"
+               "print(main(sys.argv[1:3] + ['--out', sys.argv[3] + '/out']), main(sys.argv[2:3]+ ['--out', sys.argv[3]]))\nmain(['--help'])")
+    (tmp_path / "short.txt").write_text("short")
+    result = subprocess.run([sys.executable, "-c", program, "--context=16", str(tmp_path / "short.txt"), str(tmp_path)],
+                            check=False, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert result.stdout.startswith("2 2\n") and "--resume" in result.stdout, result.stderr
+    assert result.stderr.count("\n") == 2
