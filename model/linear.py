@@ -40,25 +40,30 @@ PACKED = "packed for oneDNN"
 
 @cache  # one choice for the whole process, so that the same weights loaded twice give the same logits
 def fastest(device: str, dtype: torch.dtype) -> str:
-    """Which matrix products to use: PACKED, or nn.Linear and the reason. Times both, in some 0.1 s."""
+    """Which matrix products to use: PACKED, or nn.Linear and the reason. Times both, which takes some 0.1 s."""
     if device != "cpu":
         return "nn.Linear"
     weight, bias = torch.ones(4096, 1024, dtype=dtype), torch.ones(4096, dtype=dtype)
     try:
-        packed = seconds(PackedLinear(weight, bias), dtype)
+        products = PackedLinear(weight, bias), partial(F.linear, weight=weight, bias=bias)
+        for _ in range(3):  # on a busy machine one measurement can be wrong
+            packed, plain = seconds(products, dtype)
+            if packed < plain:
+                return PACKED
     except (AttributeError, RuntimeError):  # no such operator in this PyTorch; or not for this processor, or this dtype
         return f"nn.Linear (no packing for {str(dtype).removeprefix('torch.')} here)"
-    return PACKED if packed < seconds(lambda x: F.linear(x, weight, bias), dtype) else "nn.Linear (packing gains nothing here)"
+    return "nn.Linear (packing gains nothing here)"
 
 
 @torch.no_grad()
-def seconds(product: Callable[[Tensor], Tensor], dtype: torch.dtype) -> float:
-    """How long the products with ROWS rows take together when nothing disturbs them."""
-    total = 0.0
+def seconds(products: tuple[Callable[[Tensor], Tensor], ...], dtype: torch.dtype) -> list[float]:
+    """How long each takes for all of ROWS when nothing disturbs it. They take turns, so that what disturbs one disturbs all."""
+    totals = [0.0] * len(products)
     for rows in ROWS:
-        call = partial(product, torch.ones(1, rows, 1024, dtype=dtype))
-        total += min(timeit.repeat(call, number=1, repeat=8))
-    return total
+        calls = [partial(product, torch.ones(1, rows, 1024, dtype=dtype)) for product in products]
+        times = [[timeit.timeit(call, number=1) for call in calls] for _ in range(12)]
+        totals = [total + min(column) for total, column in zip(totals, zip(*times))]
+    return totals
 
 
 class PackedLinear(nn.Module):
