@@ -85,10 +85,25 @@ def keep_top_k(probs: Tensor, k: int) -> Tensor:
 
 def keep_top_p(probs: Tensor, p: float) -> Tensor:
     """The fewest most likely tokens of each row whose mass reaches p, renormalised. (..., n_vocab) -> (..., n_vocab)"""
-    ordered = probs.sort(dim=-1, descending=True).values
-    mass = ordered.cumsum(-1, dtype=widest(probs.device))
+    ordered, mass = most_likely(probs, p)
     k = ((mass < p).sum(-1, keepdim=True) + 1).clamp(max=probs.shape[-1])  # (..., 1)
     return keep_largest(probs, ordered.gather(-1, k - 1), k)
+
+
+def most_likely(probs: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """The largest probabilities of each row in falling order, as many as their mass needs to reach p; and that mass, summed up.
+
+    Sorting 50,257 numbers on a CPU takes 30 times as long as finding the largest 256, which are mostly enough. On a GPU
+    sorting is fast, and it is the question whether they are enough that would cost: an answer has to be waited for.
+    """
+    n_vocab = probs.shape[-1]
+    for size in (256, 4096) if probs.device.type == "cpu" else ():
+        ordered = probs.topk(min(size, n_vocab), dim=-1).values
+        mass = ordered.cumsum(-1, dtype=widest(probs.device))
+        if (mass[..., -1] >= p).all():
+            return ordered, mass
+    ordered = probs.sort(dim=-1, descending=True).values
+    return ordered, ordered.cumsum(-1, dtype=widest(probs.device))
 
 
 def keep_largest(probs: Tensor, smallest_kept: Tensor, k: Tensor | int) -> Tensor:
