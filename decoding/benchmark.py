@@ -56,6 +56,8 @@ def make_parser() -> OneLineParser:
     add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
     add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
         help="number format of the weights (default: %(default)s)")
+    add("--linear", choices=["auto", "plain"], default="auto",
+        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
     add("--out", metavar="DIR", help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
     add("--resume", action="store_true", help="go on in a folder that has rows already, and measure what is missing")
     add("--tune", action="store_true", help="only find the best gamma from a short run (64 tokens, greedy), and write nothing")

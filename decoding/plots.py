@@ -2,6 +2,7 @@
 
 Readable when projected and in black and white: markers and line styles tell lines apart, not colour.
 """
+from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from decoding.tables import (
     Row,
     gammas,
     mean,
+    medians,
     select,
     share,
     temperatures,
@@ -55,29 +57,31 @@ def panels(rows: list[Row], draw) -> Figure:
     """A figure with one panel for each temperature."""
     found = temperatures(rows)
     figure = Figure(figsize=(1 + 6.5 * len(found), 5.5), layout="constrained")
-    for ax, temperature in zip(figure.subplots(1, len(found), squeeze=False, sharey=True)[0], found):
+    axes = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
+    for ax, temperature in zip(axes, found):
         draw(ax, select(rows, temperature=temperature))
         ax.set_title(f"temperature {temperature:g}" + (" (greedy)" if temperature == 0 else ""), fontsize=SIZE)
+        ax.label_outer()
     return figure
 
 
 def speedup_by_gamma(ax: Axes, rows: list[Row]) -> None:
-    """Measured in the rounds the formula speaks of, with the middle half of the runs, beside what it predicts."""
+    """Measured in the rounds the formula speaks of, beside what it predicts. A bar goes from the lowest test to the highest."""
     lines = {"full_rounds_speedup": "measured, rounds with k = γ",
              "predicted_speedup_paper": "formula, paper's v = 1", "predicted_speedup": "formula, measured v"}
     for style, (name, label) in zip(STYLES, lines.items()):
         points = {gamma: select(rows, gamma=gamma) for gamma in gammas(rows)}
         points = {gamma: arm for gamma, arm in points.items() if values(arm, name)}
-        heights = [mean(arm, name) for arm in points.values()]
-        ax.plot(list(points), heights, label=label, **style, **LOOK)
+        ax.plot(list(points), [mean(arm, name) for arm in points.values()], label=label, **style, **LOOK)
         if name == "full_rounds_speedup":
-            for (gamma, arm), height in zip(points.items(), heights):
-                low, high = quartiles(values(arm, name))
-                ax.plot([gamma, gamma], [low, high], color="black", linewidth=1.2)
-    ax.axhline(1, color="black", linewidth=1)
-    ax.annotate("break-even", (1, 1), xycoords=("axes fraction", "data"), xytext=(-4, 4), textcoords="offset points", ha="right")
-    finish(ax, "γ, tokens drafted per round", "speed-up over the plain loop, times", gammas(rows))
-    ax.set_ylim(bottom=0)
+            for gamma, arm in points.items():
+                found = medians(arm, name)
+                ax.plot([gamma, gamma], [min(found), max(found)], color="black", linewidth=1.2)
+    ax.axhline(1, color="black", linewidth=2)
+    ax.axhline(0, color="black", linewidth=0)  # so that the axis begins at nothing
+    ax.annotate("break-even", (0, 1), xycoords=("axes fraction", "data"), xytext=(6, -16), textcoords="offset points",
+                fontsize=SIZE - 1)
+    finish(ax, "γ, tokens drafted per round", "speed-up over the plain loop, times", gammas(rows), place="lower right")
 
 
 def heat_map(ax: Axes, rows: list[Row]) -> None:
@@ -85,13 +89,12 @@ def heat_map(ax: Axes, rows: list[Row]) -> None:
     lengths = sorted({row["length"] for row in rows})
     cells = [[mean(select(rows, gamma=gamma, length=length), "speedup") for gamma in gammas(rows)] for length in lengths]
     shown = [[float("nan") if cell is None else cell for cell in line] for line in cells]
-    ax.imshow(shown, cmap="Greys", vmin=0, vmax=2 * max(1, max((c for line in cells for c in line if c is not None), default=1)),
-              aspect="auto", origin="lower")
+    ax.imshow(shown, cmap="Greys", vmin=0.5, vmax=4, aspect="auto", origin="lower")
     for y, line in enumerate(cells):
         for x, cell in enumerate(line):
             text = "n/a" if cell is None else f"{cell:.2f}" + ("\nloses" if cell < 1 else "")
             ax.text(x, y, text, ha="center", va="center", fontsize=SIZE)
-    finish(ax, "γ, tokens drafted per round", "length, new tokens", legend=False)
+    finish(ax, "γ, tokens drafted per round", "length, new tokens", place=None)
     ax.grid(False)
     ax.set_xticks(range(len(gammas(rows))), gammas(rows))
     ax.set_yticks(range(len(lengths)), lengths)
@@ -107,7 +110,7 @@ def acceptance_by_position(ax: Axes, rows: list[Row]) -> None:
         places = [i for i in range(gamma) if tested[i] > 0]
         ax.plot([i + 1 for i in places], [accepted[i] / tested[i] for i in places], label=f"temperature {temperature:g}",
                 **style, **LOOK)
-    finish(ax, f"place in the block of γ = {gamma} drafted tokens", "accepted / tested", range(1, gamma + 1))
+    finish(ax, f"place in the block of γ = {gamma} drafted tokens", "accepted / tested", range(1, gamma + 1), place="lower left")
     ax.set_ylim(0, 1.02)
 
 
@@ -121,7 +124,7 @@ def acceptance_by_temperature(ax: Axes, rows: list[Row]) -> None:
     for style, (label, number) in zip(STYLES, lines.items()):
         points = {t: number(group) for t, group in found.items() if number(group) is not None}
         ax.plot(list(points), list(points.values()), label=label, **style, **LOOK)
-    finish(ax, "temperature", f"share of drafted tokens, γ = {gamma}", list(found))
+    finish(ax, "temperature", f"share of drafted tokens, γ = {gamma}", list(found), place="lower left")
     ax.set_ylim(0, 1.02)
 
 
@@ -131,9 +134,9 @@ def verify_cost(ax: Axes, costs: Costs) -> None:
     for style, (role, seconds) in zip(STYLES, {"target": costs.target, "draft": costs.draft}.items()):
         ax.plot(n, [s / seconds[0] for s in seconds], label=f"{role}, T(1) = {1000 * seconds[0]:.1f} ms", **style, **LOOK)
     top = ax.get_ylim()[1]
-    ax.plot(n, n, color="grey", linewidth=1.2, linestyle=(0, (1, 3)), label="n steps one by one")
+    ax.plot(n, n, color="grey", linewidth=1.2, linestyle=(0, (1, 3)), label="n steps one by one: nothing gained")
     ax.axhline(1, color="black", linewidth=1)
-    finish(ax, "n, tokens in one forward", "T(n) / T(1)")
+    finish(ax, "n, tokens in one forward", "T(n) / T(1), times", [1, *n[1::2]], place="lower right")
     ax.set_ylim(0, max(1.5, 1.1 * top))
 
 
@@ -147,11 +150,11 @@ def time_per_round(ax: Axes, costs: Costs) -> None:
         ax.bar(list(found), heights, bottom=bottoms, label=label, hatch=hatch, color=shade, edgecolor="black", width=0.6)
         bottoms = [bottom + height for bottom, height in zip(bottoms, heights)]
     ax.axhline(1000 * costs.target[0], color="black", linewidth=1.5, linestyle="--", label="one target step")
-    finish(ax, "γ, tokens drafted per round", "time per round, ms")
+    finish(ax, "γ, tokens drafted per round", "time per round, ms", place="upper left")
 
 
-def finish(ax: Axes, x: str, y: str, ticks=None, legend: bool = True) -> None:
-    """Labels and a legend that can be read from the last row."""
+def finish(ax: Axes, x: str, y: str, ticks: Iterable[float] | None = None, place: str | None = None) -> None:
+    """Labels that can be read from the last row, and a legend at its place, if there is one."""
     ax.set_xlabel(x, fontsize=SIZE)
     ax.set_ylabel(y, fontsize=SIZE)
     ax.tick_params(labelsize=SIZE - 1)
@@ -159,11 +162,5 @@ def finish(ax: Axes, x: str, y: str, ticks=None, legend: bool = True) -> None:
     ax.set_axisbelow(True)
     if ticks is not None:
         ax.set_xticks(list(ticks))
-    if legend:
-        ax.legend(fontsize=SIZE - 1)
-
-
-def quartiles(numbers: list[float]) -> tuple[float, float]:
-    """The middle half lies between them."""
-    ordered = sorted(numbers)
-    return ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
+    if place is not None:
+        ax.legend(fontsize=SIZE - 1, loc=place, reverse=place == "upper left")  # bars are stacked upwards

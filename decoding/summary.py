@@ -68,7 +68,7 @@ def circumstances(rows: list[Row], costs: Costs) -> str:
     """The settings that all rows share, and what is in a number and what is not."""
     shared = rows[0]["settings"]
     loading = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in costs.load_seconds.items()) or MISSING
-    return (f"{shared['processor']}, {shared['threads']} threads, {shared['device']}, {shared['dtype']}; "
+    return (f"{shared['processor']}, {shared['threads']} threads, {shared['device']}, {shared['dtype']}, linear layers: {shared['linear']}; "
             f"torch {shared['torch']}, Python {shared['python']}; seed {shared['seed']}; "
             f"end-of-text {shared['end_of_text']}. Tokens per second count the new ids after the prefill; loading "
             f"({loading}) is in no number. A test is one prompt at one length; its number is the median of its "

@@ -28,7 +28,7 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     """Measure what is not measured yet, and write rows, costs, tables and plots into options.out; the tables also go to
     stdout. Raises ValueError for rows of other settings, NotLossless if greedy ids differ."""
     pair, load_seconds = load(options)
-    settings = describe(options)
+    settings = describe(options, pair)
     rows = Rows(options.out / ROWS, settings)
     arms, tasks = all_arms(options.gammas, options.no_cache_arms), all_tasks(prompts, options.lengths, options.temperatures)
     costs = known_costs(options.out / COSTS, settings, pair, options.gammas, tasks[0], load_seconds)
@@ -45,7 +45,7 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
 def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     """Find the best gamma by a short run that leaves no files, and say on stdout what it gains."""
     pair, _ = load(options)
-    settings = describe(options)
+    settings = describe(options, pair)
     costs = measure_costs(pair.target, pair.draft, max(options.gammas) + 1)
     tasks, rows = all_tasks(prompts, options.lengths, options.temperatures), []
     measure(pair, tasks, all_arms(options.gammas, no_cache_arms=False), options.repeats, rows, settings, costs)
@@ -60,15 +60,15 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     models, seconds = {}, {}
     for role in ("target", "draft"):
         started = perf_counter()
-        models[role] = load_model(getattr(options, role), device, dtype)
+        models[role] = load_model(getattr(options, role), device, dtype, options.linear)
         seconds[role] = perf_counter() - started
     eos = tokenizer.eot_token if options.eos else None
     return Pair(**models, eos=eos, seed=options.seed, name=lambda token: name(token, tokenizer)), seconds
 
 
-def describe(options: argparse.Namespace) -> dict:
+def describe(options: argparse.Namespace, pair: Pair) -> dict:
     """The settings that all rows of one table share."""
-    return {"target": options.target, "draft": options.draft, "dtype": options.dtype, "seed": options.seed,
+    return {"target": options.target, "draft": options.draft, "dtype": options.dtype, "linear": pair.target.linear, "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off", **machine(pick_device(options.device))}
 
 

@@ -27,10 +27,15 @@ def tasks(rows: list[Row]) -> list[list[Row]]:
     return list(groups.values())
 
 
+def medians(rows: list[Row], name: str) -> list[float]:
+    """The number of each test: the median over the repeats of its task, for those that have a value."""
+    return [median(found) for found in (values(task, name) for task in tasks(rows)) if found]
+
+
 def mean(rows: list[Row], name: str) -> float | None:
-    """The mean over the tasks of the median over their repeats; None where no row has a value."""
-    medians = [median(found) for found in (values(task, name) for task in tasks(rows)) if found]
-    return fmean(medians) if medians else None
+    """The mean over the tests; None where no row has a value."""
+    found = medians(rows, name)
+    return fmean(found) if found else None
 
 
 def share(rows: list[Row], part: str, whole: str) -> float | None:
