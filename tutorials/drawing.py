@@ -1,0 +1,51 @@
+"""Pictures that the notebooks draw with a few words: what the caches hold, what may look at what."""
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+
+from decoding import Round
+
+CELLS = {  # readable in black and white: each has its own hatch or line
+    "settled": {"facecolor": "0.92", "edgecolor": "black"},
+    "kept": {"facecolor": "#d5efd5", "edgecolor": "black", "linewidth": 1.8},
+    "to be forgotten": {"facecolor": "#f9dcc4", "edgecolor": "#b4510c", "hatch": "xx"},
+    "the target's own": {"facecolor": "#d6e4f7", "edgecolor": "#1f5fb0", "hatch": "//"},
+    "nothing": {"facecolor": "none", "edgecolor": "0.6", "linestyle": ":"},
+}
+
+
+def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int = 3) -> None:
+    """Both caches, before and after the rewind of a round that began with `text`, and the text behind it.
+
+    The last `shown` tokens of `text` and all that came after. A column is a place in the text.
+    """
+    read, now = text + round.drafted, text + round.emitted
+    rows = [("target has read", read, round.target_cache[0]), ("target, rewound", now, round.target_cache[1]),
+            ("draft has read", read, round.draft_cache[0]), ("draft, rewound", now, round.draft_cache[1]),
+            ("the text now", now, len(now))]
+    first, end = max(0, len(text) - shown), max(len(read), len(now))
+    for y, (_, tokens, length) in enumerate(rows):
+        for x in range(first, end):
+            fate = fate_of(x - len(text), round, tokens is now) if x < length else "nothing"
+            axes.add_patch(Rectangle((x - 0.45, y - 0.4), 0.9, 0.8, **CELLS[fate]))
+            if x < length:
+                axes.text(x, y, word(tokens[x], tokenizer), ha="center", va="center", fontsize=9,
+                          bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5})
+    axes.set(xlim=(first - 0.6, end - 0.4), ylim=(len(rows) - 0.4, -0.6), xlabel="place in the text (tokens)")
+    axes.set_xticks(range(first, end))
+    axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
+    axes.legend(handles=[Patch(label=fate, **style) for fate, style in CELLS.items()], loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def fate_of(i: int, round: Round, rewound: bool) -> str:
+    """What the i-th token behind the text a round began with is; negative: of that text itself."""
+    if i < 0:
+        return "settled"
+    if i < round.accepted:
+        return "kept"
+    return "the target's own" if rewound else "to be forgotten"
+
+
+def word(token: int, tokenizer) -> str:
+    """A token as a label: without its space, line breaks visible, and no mathematics where a dollar sign stands."""
+    text = tokenizer.decode([token]).strip(" ") or "space"
+    return text.replace("\n", "\\n").replace("$", r"\$")
