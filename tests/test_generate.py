@@ -1,0 +1,166 @@
+"""The command line: each option reaches its place, prompts come in whole, and bad input gets one line that says what."""
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from decoding import GREEDY, Sampling, session, speculative_rounds
+from decoding.coupling import SharedNoise
+from decoding.result import Generation
+from decoding.speculative import usual_rule
+from tests.commands import END_OF_TEXT, N_CTX, ask, one_line
+from weights import DownloadError, load_model
+
+
+def expected(pair, prompt=b"Once", sampling=GREEDY, seed=None, gamma=4, eos=END_OF_TEXT, use_cache="both"):
+    """The run that the program should make of the options, by the functions it stands on."""
+    target, draft = (load_model(path, linear="plain") for path in (pair[1], pair[3]))
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    rounds = speculative_rounds(target, draft, list(prompt), 30, gamma=gamma, rule=usual_rule(sampling), sampling=sampling,
+                                eos=eos, generator=generator, use_cache=use_cache)
+    return Generation(list(rounds), gamma)
+
+
+def shape(run):
+    return {"tokens": run.tokens, "histogram": run.histogram, "cached": run.prefill_seconds is not None}
+
+
+def seeded(seed, *options):
+    return ["--temperature", "1", "--seed", str(seed), *options]
+
+
+@pytest.mark.parametrize("arguments, before, after", [  # what the options change, from one request to another
+    (["--gamma", "7"], {}, {"gamma": 7}),
+    (["--gamma", "0"], {}, {"gamma": 0}),
+    (["--no-cache"], {}, {"use_cache": "none"}),
+    (seeded(1), {}, {"sampling": Sampling(), "seed": 1}),
+    (seeded(2), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(), "seed": 2}),
+    (seeded(1, "--temperature", "0.5"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(0.5), "seed": 1}),
+    (seeded(1, "--top-k", "3"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(1, 3), "seed": 1}),
+    (seeded(1, "--top-p", "0.6"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(1, None, 0.6), "seed": 1}),
+    (seeded(1, "--ignore-eos", "Hello"), {"prompt": b"Hello", "sampling": Sampling(), "seed": 1},
+     {"prompt": b"Hello", "sampling": Sampling(), "seed": 1, "eos": None}),
+    (["<|endoftext|>"], {}, {"prompt": b"<|endoftext|>"}),
+    (["--allow-special", "<|endoftext|>!"], {"prompt": b"<|endoftext|>!"}, {"prompt": [END_OF_TEXT, *b"!"]}),
+    ([""], {}, {"prompt": [END_OF_TEXT]}),
+])
+def test_an_option_reaches_its_place(pair, generate, arguments, before, after):
+    prompt = [] if "prompt" in after else ["Once"]
+    code, out, _ = generate("--json", "--mode", "speculative", "--max-new-tokens", 30, *prompt, *arguments)
+    answer, right = json.loads(out)["speculative"], shape(expected(pair, **after))
+    assert code == 0
+    assert right != shape(expected(pair, **before))  # the option makes a difference here
+    assert right == {"tokens": answer["tokens"], "histogram": answer["stats"]["histogram"],
+                     "cached": answer["stats"]["prefill_seconds"] is not None}
+
+
+@pytest.mark.parametrize("mode", ["compare", "speculative", "baseline"])
+def test_each_mode_runs_what_it_says(pair, capsys, mode):
+    models = pair[:2] if mode == "baseline" else pair[:4]
+    result = json.loads(ask(capsys, *models, "--linear", "plain", "--json", "--mode", mode, "--max-new-tokens", 30, "Once").out)
+    assert {"baseline", "speculative"} & set(result) == ({mode} if mode != "compare" else {"baseline", "speculative"})
+    for name in {"baseline", "speculative"} & set(result):
+        assert result[name]["tokens"] == expected(pair).tokens
+        assert (result[name]["stats"]["drafted"] == 0) == (name == "baseline")
+
+
+@pytest.mark.parametrize("linear", ["auto", "plain"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_how_the_models_are_loaded(pair, generate, monkeypatch, dtype, linear):
+    def load(*arguments):
+        loaded.append(arguments)
+        return load_model(*arguments)
+
+    loaded = []
+    monkeypatch.setattr(session, "load_model", load)
+    answer = generate("--json", "--max-new-tokens", 3, "--device", "cpu", "--dtype", dtype, "--linear", linear)
+    assert loaded == [(pair[i], "cpu", getattr(torch, dtype), linear) for i in (1, 3)]
+    assert json.loads(answer.out)["settings"]["dtype"] == dtype
+
+
+def test_shared_noise_gives_both_loops_the_same_text(pair, generate):
+    result = json.loads(generate("--json", "--max-new-tokens", 30, "Once", *seeded(5, "--coupling", "gumbel")).out)
+    sampling = Sampling(1.0, noise=SharedNoise(torch.Generator().manual_seed(5)))
+    assert result["identical"] is True
+    assert result["speculative"]["tokens"] == expected(pair, sampling=sampling).tokens != expected(pair).tokens
+
+
+def test_the_lookup_draft(generate):
+    result = json.loads(generate("--json", "--max-new-tokens", 30, "--draft", "lookup", "abcabcabc").out)
+    assert result["identical"] is True
+    assert result["settings"]["draft"] == "lookup"
+    assert result["speculative"]["stats"]["drafted"] > 0
+
+
+@pytest.mark.parametrize("contents, prompt", [
+    ("日本語 😀\n".encode(), "日本語 😀\n"),
+    (b"\xef\xbb\xbfOnce", "Once"),
+    (b"Once\r\n\0", "Once\r\n\0"),
+    (b"", ""),
+])
+def test_prompts_from_files_and_from_stdin(generate, tmp_path, monkeypatch, contents, prompt):
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(contents)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(contents)))
+    for name in (file, "-"):
+        answer = generate("--json", "--max-new-tokens", 3, "--prompt-file", name)
+        assert json.loads(answer.out)["prompt"] == prompt
+        assert ("starting from <|endoftext|>" in answer.err) == (prompt == "")
+
+
+def test_a_prompt_of_hidden_bytes_is_their_text(generate):
+    hidden = "é".encode().decode("ascii", "surrogateescape")  # what Python makes of it in an ASCII console
+    assert json.loads(generate("--json", "--max-new-tokens", 0, hidden).out)["prompt"] == "é"
+
+
+def test_a_prompt_file_that_is_not_utf8(generate, tmp_path):
+    (tmp_path / "prompt.txt").write_bytes("déjà".encode("latin-1"))
+    assert "prompt.txt is not UTF-8" in one_line(generate("--prompt-file", tmp_path / "prompt.txt"))
+
+
+def test_a_prompt_as_long_as_the_context_and_one_longer(generate):
+    runs = json.loads(generate("--json", "a" * N_CTX).out)
+    for run in ("baseline", "speculative"):
+        assert (len(runs[run]["tokens"]), runs[run]["finish_reason"]) == (1, "context")
+    line = one_line(generate("a" * (N_CTX + 1)))
+    assert f"{N_CTX + 1} tokens" in line and f"context is {N_CTX}" in line
+
+
+def test_a_prompt_file_of_a_megabyte(generate, tmp_path):
+    (tmp_path / "prompt.txt").write_bytes(b"Once upon a time" * 2**16)
+    assert "1048576 tokens" in one_line(generate("--prompt-file", tmp_path / "prompt.txt"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there(generate):
+    assert "there is no cuda device here" in one_line(generate("--device", "cuda"))
+
+
+def test_models_that_do_not_go_together(pair, capsys):
+    line = one_line(ask(capsys, "--target", pair[1], "--draft", "tales-small"))
+    assert "different vocabularies: 257 tokens against 4096" in line
+
+
+def test_weights_that_are_no_weights(pair, capsys, tmp_path):
+    assert f"{tmp_path} has no config.json" in one_line(ask(capsys, "--target", tmp_path, "--draft", pair[3]))
+    for file in Path(pair[1]).iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1")
+    assert "Git LFS pointer" in one_line(ask(capsys, "--target", pair[1], "--draft", tmp_path))
+
+
+@pytest.mark.parametrize("error, code, words", [
+    (DownloadError("no network"), 1, "no network"),
+    (OSError(28, "No space left on device"), 1, "No space left on device"),
+    (KeyboardInterrupt(), 130, "interrupted"),
+])
+def test_the_exit_code_tells_what_happened(generate, monkeypatch, error, code, words):
+    def load(*_):
+        raise error
+
+    monkeypatch.setattr(session, "load_model", load)
+    monkeypatch.setattr("decoding.generate.print_no_more", lambda: None)
+    assert words in one_line(generate(), code)

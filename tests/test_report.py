@@ -1,0 +1,165 @@
+"""What a run says besides its text: the table, the JSON object, the rounds explained, and notes."""
+import json
+import math
+import re
+import sys
+
+import pytest
+
+from decoding import session
+from decoding.acceptance import Acceptance
+from tests.commands import ask, write_pair
+
+SHORT = ["--max-new-tokens", 20, "Once"]
+SAMPLED = ["--temperature", 1, "--seed", 7]
+OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature", "top_k", "top_p", "coupling",
+           "seed", "device", "dtype", "linear", "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
+STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut", "histogram",
+         "accepted_per_drafted", "accepted_per_tested", "tokens_per_round", "prefill_seconds", "decode_seconds",
+         "tokens_per_second"}
+
+
+def parsed(answer):
+    assert answer.code == 0
+    return json.loads(answer.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def accept_everything(drafted, q, p, generator):
+    return Acceptance(drafted.new_tensor([len(drafted)]), p[-1:].argmax(-1))
+
+
+@pytest.mark.parametrize("arguments, more", [
+    ([], {"baseline", "speculative", "speedup", "identical"}),
+    (SAMPLED, {"baseline", "speculative", "speedup"}),
+    (["--mode", "speculative"], {"speculative"}),
+])
+def test_the_json_object(generate, arguments, more):
+    answer = generate("--json", *arguments, *SHORT)
+    result = parsed(answer)
+    assert answer.out.count("\n") == 1
+    assert set(result) == {"prompt", "settings"} | more
+    assert result["prompt"] == "Once"
+    assert set(result["settings"]) == OPTIONS | {"threads"}
+    assert result["settings"]["device"] in ("cpu", "cuda", "mps")
+    for run in {"baseline", "speculative"} & more:
+        assert set(result[run]) == {"text", "tokens", "finish_reason", "stats"}
+        assert set(result[run]["stats"]) == STATS
+        assert len(result[run]["tokens"]) == result[run]["stats"]["new_tokens"] == 20
+    if "speedup" in more:
+        rates = [result[run]["stats"]["tokens_per_second"] for run in ("speculative", "baseline")]
+        assert math.isclose(result["speedup"], rates[0] / rates[1])
+    if "identical" in more:
+        assert result["identical"] is True
+        assert result["baseline"]["tokens"] == result["speculative"]["tokens"]
+
+
+def test_no_tokens_are_no_numbers(generate):
+    answer = generate("--json", "--max-new-tokens", 0, "Once")
+    result = parsed(answer)
+    assert result["speedup"] is None and result["identical"] is True
+    for run in ("baseline", "speculative"):
+        assert result[run]["text"] == "" and result[run]["tokens"] == [] and result[run]["finish_reason"] == "length"
+        numbers = result[run]["stats"]
+        assert [name for name in STATS if numbers[name] is None] == [name for name in STATS if "_per_" in name or "prefill" in name]
+    assert "tokens/s                               n/a" in answer.err
+
+
+def test_a_difference_is_shown(generate, monkeypatch):
+    monkeypatch.setattr(session, "usual_rule", lambda sampling: accept_everything)
+    answer = generate("--json", *SHORT)
+    result = parsed(answer)
+    plain, speculative = (result[run]["tokens"] for run in ("baseline", "speculative"))
+    first = next(i for i in range(20) if plain[i] != speculative[i])
+    difference = result["first_difference"]
+    assert result["identical"] is False
+    assert (difference["index"], difference["baseline"], difference["speculative"]) == (first, plain[first], speculative[first])
+    assert difference["verdict"] == "DIFFERENT" and difference["gap"] > difference["limit"] > 0
+    assert f"ids identical: no, first difference at new token {first}" in answer.err
+    assert answer.err.rstrip().endswith(": DIFFERENT")
+
+
+def test_the_table_shows_the_numbers_of_the_runs(generate):
+    answer = generate("--json", *SHORT)
+    result, rows = parsed(answer), [line.split() for line in answer.err.splitlines()]
+    stats = result["speculative"]["stats"]
+    for label, value in (("new tokens", "20"), ("tokens per round", f"{stats['tokens_per_round']:.2f}"),
+                         ("rounds (target passes)", str(stats["rounds"])), ("speed-up", f"{result['speedup']:.2f}"),
+                         ("tokens/s", f"{stats['tokens_per_second']:.1f}"),
+                         ("prefill seconds", f"{stats['prefill_seconds']:.3f}")):
+        row = next(row for row in rows if row[: len(label.split())] == label.split())
+        assert row[-1] == value
+    assert f"{stats['accepted']}/{stats['drafted']} = {stats['accepted_per_drafted']:.2f}" in answer.err
+    assert f"{stats['accepted']}/{stats['tested']} = {stats['accepted_per_tested']:.2f}" in answer.err
+    assert "ids identical: yes" in answer.err
+
+
+def test_the_seed_is_printed_even_when_it_was_drawn(generate):
+    drawn = generate("--mode", "speculative", "--temperature", 2, *SHORT)
+    seed = re.search(r", seed (\d+);", drawn.err).group(1)
+    assert generate("--mode", "speculative", "--temperature", 2, "--seed", seed, *SHORT).out == drawn.out
+
+
+def test_quiet_is_quiet(generate):
+    loud, quiet = generate("--mode", "speculative", *SHORT), generate("--quiet", *SHORT)
+    assert (quiet.code, quiet.out, quiet.err) == (0, loud.out, "")
+    assert parsed(generate("--quiet", "--json", *SHORT))["identical"] is True
+
+
+def test_a_draft_with_a_shorter_context_is_noted_once_in_one_line(tmp_path, capsys):
+    pair = write_pair(tmp_path, draft_ctx=16)
+    for noted, arguments in ((1, []), (0, ["--quiet", "--json"])):
+        code, _, err = ask(capsys, *pair, *arguments, "--max-new-tokens", 40, "Once")
+        notes = [line for line in err.splitlines() if "16 tokens" in line]
+        assert code == 0 and "Warning" not in err
+        assert len(notes) == noted and all(note.startswith("note: the draft reads at most 16 tokens") for note in notes)
+
+
+def test_the_rounds_of_a_sampled_run_are_explained(generate):
+    answer = generate("--trace", "--json", "--gamma", 3, "--mode", "speculative", "--temperature", 0.5, "--seed", 3,
+                      "--ignore-eos", "--max-new-tokens", 60, "Once")
+    stats = parsed(answer)["speculative"]["stats"]
+    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
+    assert [int(re.match(r"round (\d+): ", line).group(1)) for line in lines] == list(range(1, stats["rounds"] + 1))
+    tests = re.findall(r"p (\S+) q (\S+) p/q (\S+) u (\S+) (kept|REJECTED)", "\n".join(lines))
+    assert len(tests) == stats["tested"]
+    for p, q, ratio, u, verdict in tests:
+        assert math.isclose(float(p) / float(q), float(ratio), rel_tol=0.02)
+        assert (float(u) < float(ratio)) == (verdict == "kept")
+    assert sum("residual" in line and "| correction " in line for line in lines) == stats["corrections"] > 0
+    assert sum("| bonus " in line for line in lines) == stats["bonuses"] > 0
+    assert "\n".join(lines).count("not tested") == stats["drafted"] - stats["tested"]
+
+
+def test_the_rounds_of_a_greedy_run_are_explained(generate):
+    answer = generate("--trace", "--json", "--mode", "speculative", *SHORT)
+    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
+    tests = re.findall(r"(b?'\S+') target (b?'\S+') by \+(\S+) (kept|REJECTED)", "\n".join(lines))
+    assert {verdict for *_, verdict in tests} == {"kept", "REJECTED"}
+    for drafted, choice, lead, verdict in tests:
+        assert (drafted == choice) == (verdict == "kept") and float(lead) >= 0
+    length = 4  # of the prompt
+    for line in lines:
+        before, after = map(int, re.search(r"target cache (\d+) -> (\d+)", line).groups())
+        length += line.count("kept") + 1
+        assert after == length - 1 <= before
+    assert length == 24
+
+
+def test_step_computes_a_round_only_when_enter_was_pressed(generate, capsys, monkeypatch):
+    class Keyboard:
+        def __init__(self):
+            self.presses, self.shown = 3, []
+
+        def readline(self):
+            self.shown.append(capsys.readouterr().err.count("round "))
+            self.presses -= 1
+            return "\n" if self.presses >= 0 else ""
+
+        def isatty(self):
+            return False
+
+    keyboard = Keyboard()
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    stepped = generate("--step", "--mode", "speculative", *SHORT)
+    assert keyboard.shown == [0, 1, 1, 1]  # and then stdin has ended, and the rest comes at once
+    assert stepped.err.count("round ") > 1
