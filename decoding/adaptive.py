@@ -48,14 +48,14 @@ class AdaptiveGamma:
     """
 
     timed = True
-    MEMORY = 64  # rounds in which a cost is remembered; then it is measured again when it matters
-    FADING = 0.95  # weight of a test of the round before; acceptance changes along a text
+    RECENT = 9  # measurements of each cost that count, the latest ones
+    FADING = 0.97  # weight of the tests of the round before; acceptance changes along a text
 
     def __init__(self, largest: int = 8, start: int = 4) -> None:
         self.largest, self.start = largest, min(start, largest)
         self.accepted = self.tested = 0.0
-        self.draft_steps: deque[float] = deque(maxlen=self.MEMORY)  # seconds per drafted token
-        self.rests: deque[tuple[int, float]] = deque(maxlen=self.MEMORY)  # (k, seconds of the round but for drafting)
+        self.draft_steps: deque[float] = deque(maxlen=self.RECENT)  # seconds per drafted token
+        self.rests: dict[int, deque[float]] = {}  # by the number drafted: seconds of a round but for drafting
 
     def choose(self) -> int:
         costs = self.rest_costs()
@@ -69,7 +69,7 @@ class AdaptiveGamma:
         k = len(round.drafted)
         if k > 0:
             self.draft_steps.append(seconds["draft"] / k)
-        self.rests.append((k, round.seconds - seconds["draft"]))
+        self.rests.setdefault(k, deque(maxlen=self.RECENT)).append(round.seconds - seconds["draft"])
         self.accepted = self.FADING * self.accepted + round.accepted
         self.tested = self.FADING * self.tested + round.tested
 
@@ -87,10 +87,7 @@ class AdaptiveGamma:
     def rest_costs(self) -> dict[int, float]:
         """Seconds of verifying and accepting, by the number of drafted tokens. The first time a number comes up it pays
         for buffers and kernels of a new shape, so a single measurement does not count."""
-        seen: dict[int, list[float]] = {}
-        for k, seconds in self.rests:
-            seen.setdefault(k, []).append(seconds)
-        return {k: median_low(seconds) for k, seconds in seen.items() if len(seconds) > 1}
+        return {k: median_low(seconds) for k, seconds in self.rests.items() if len(seconds) > 1}
 
 
 def interpolate(costs: dict[int, float], k: int) -> float:

@@ -1,0 +1,163 @@
+"""decoding/adaptive.py: gamma from measured acceptance and measured cost, by a clock that the test moves."""
+import json
+
+import pytest
+
+from decoding import (
+    Sampling,
+    autoregressive,
+    speculative,
+    speculative_greedy,
+    speculative_sampling,
+    stopwatch,
+)
+from decoding.adaptive import AdaptiveGamma, as_gamma
+from decoding.result import Round
+from tests.checks import check_run
+from tests.commands import ask, write_pair
+from tests.laws import difference, law_by_definition, law_of_loop
+from tests.toys import HashModel, Spy, tiny_pair
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(stopwatch, "perf_counter", lambda: self.now)
+
+
+class Timed(Spy):
+    """A model whose forward over n tokens takes seconds(n) of the clock."""
+
+    def __init__(self, model, clock, seconds):
+        super().__init__(model)
+        self.clock, self.seconds = clock, seconds
+
+    def forward(self, tokens, cache=None, last=None):
+        self.clock.now += self.seconds(tokens.shape[1])
+        return super().forward(tokens, cache, last)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return tiny_pair()
+
+
+def drafted(generation):
+    return [len(r.drafted) for r in generation.rounds]
+
+
+def imagine(gamma, rounds, accepted, draft=0.1, rest=lambda k, times: 1.0):
+    """Ask for a gamma and answer with a round, again and again. accepted(i, k): how many of k are kept in round i.
+
+    rest(k, times): seconds of all but drafting, when k tokens were drafted for the times-th time.
+    """
+    asked = []
+    for i in range(rounds):
+        k = gamma.choose()
+        asked.append(k)
+        n = accepted(i, k)
+        seconds = k * draft + rest(k, asked.count(k))
+        kind = "bonus" if n == k else "correction"
+        gamma.learn(Round([0] * k, n, 0, kind, seconds, None, None), {"draft": k * draft})
+    return asked
+
+
+def test_expensive_verification_ends_at_gamma_0(clock, pair):
+    target = Timed(pair[0], clock, lambda n: 1.0 * n)  # a block costs what its tokens cost one by one
+    draft = Timed(pair[0], clock, lambda n: 0.2)
+    g = speculative_greedy(target, draft, [1], 150, gamma="auto")
+    assert drafted(g)[-100:] == [0] * 100  # and as even a perfect draft loses, nothing is tried again
+    assert g.accepted_per_tested == 1
+    assert check_run(g, [1]).tokens == autoregressive(pair[0], [1], 150).tokens
+
+
+def test_a_perfect_and_cheap_draft_ends_at_the_largest(clock, pair):
+    g = speculative_greedy(Timed(pair[0], clock, lambda n: 1.0), Timed(pair[0], clock, lambda n: 0.01), [1], 200, gamma="auto")
+    assert set(drafted(g)[6:-2]) == {8}
+    assert g.gamma == 8 and len(g.histogram) == 9
+
+
+def test_an_expensive_draft_ends_at_gamma_0(clock, pair):
+    g = speculative_greedy(Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 1.1), [1], 150, gamma="auto")
+    assert drafted(g)[-60:] == [0] * 60
+
+
+def test_in_between_it_finds_what_the_formula_finds():
+    keeps = lambda i, k: min(k, (0, 1, 2, 4, 9)[i % 5])
+    asked = imagine(AdaptiveGamma(), 300, keeps, draft=0.15, rest=lambda k, _: 1 + 0.05 * k)
+    settled = asked[-100:]
+    assert 2 <= sorted(settled)[50] <= 4  # alpha is about .75, c .15, v 1 + .05 gamma: best by the formula is 3
+
+
+def test_it_comes_back_from_gamma_0_when_the_draft_gets_better():
+    asked = imagine(AdaptiveGamma(), 400, lambda i, k: 0 if i < 200 else k)
+    assert set(asked[100:200]) == {0, 1}  # it looks again now and then, at the least price
+    assert sum(0.1 * k for k in asked[100:200]) < 0.05 * 100  # drafting took less than 5 % of the time
+    assert asked[-50:] == [8] * 50
+
+
+def test_a_first_time_that_pays_for_set_up_is_not_believed():
+    slow_first = lambda k, times: 30.0 if times == 1 else 1.0
+    assert imagine(AdaptiveGamma(), 100, lambda i, k: k, rest=slow_first)[-50:] == [8] * 50
+
+
+def test_costs_that_change_are_measured_again():
+    gamma = AdaptiveGamma()
+    assert imagine(gamma, 80, lambda i, k: k)[-1] == 8
+    assert imagine(gamma, 100, lambda i, k: k, rest=lambda k, _: 1.0 + k)[-20:] == [0] * 20
+
+
+def test_its_maximum_and_its_first_rounds():
+    asked = imagine(AdaptiveGamma(largest=3), 50, lambda i, k: k)
+    assert asked[:4] == [0, 0, 3, 3] and max(asked) == 3
+
+
+def test_each_call_starts_afresh(clock, pair):
+    models = Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 0.1)
+    first, second = (drafted(speculative_greedy(*models, [1], 80, gamma="auto")) for _ in range(2))
+    assert first == second and first[:4] == [0, 0, 4, 4] and len(set(first)) > 2
+
+
+def test_sampled_text_obeys_the_counts(clock, pair):
+    models = Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 0.1)
+    check_run(speculative_sampling(*models, [1, 2, 3], 100, gamma="auto", sampling=Sampling(0.8)), [1, 2, 3])
+
+
+class AsManyAsWereKept:
+    """A gamma that follows the past as closely as one can: one more than was accepted last time."""
+
+    largest, timed, next = 2, False, 1
+
+    def choose(self):
+        return min(self.largest, self.next)
+
+    def learn(self, round, seconds):
+        self.next = round.accepted + (round.kind == "bonus")
+
+
+def test_a_gamma_that_depends_on_past_rounds_keeps_the_targets_law(monkeypatch):
+    target, draft = HashModel(1), HashModel(2)
+    monkeypatch.setattr(speculative, "as_gamma", lambda _: AsManyAsWereKept())  # a new one for each way chance can turn out
+    assert difference(law_of_loop(target, draft, 4, gamma=None), law_by_definition(target, 4)) < 1e-12
+
+
+def test_what_gamma_may_be():
+    assert as_gamma(3).choose() == as_gamma(3).largest == 3
+    assert as_gamma("auto") is not as_gamma("auto")
+    own = AsManyAsWereKept()
+    assert as_gamma(own) is own
+    for wrong in (-1, "fast", 2.5, None):
+        with pytest.raises(ValueError, match="gamma must be"):
+            as_gamma(wrong)
+
+
+def test_the_command_line_takes_auto(tmp_path, capsys):
+    answer = ask(capsys, *write_pair(tmp_path), "--gamma", "auto", "--max-new-tokens", 40, "--json", "--ignore-eos", "Once")
+    result = json.loads(answer.out)
+    assert result["settings"]["gamma"] == "auto" and result["identical"]
+    assert len(result["speculative"]["stats"]["histogram"]) == 9
