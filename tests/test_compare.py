@@ -1,0 +1,80 @@
+"""When two greedy texts part: is it a near-tie, which rounding explains, or a mistake?"""
+import pytest
+import torch
+
+from decoding.compare import Difference, first_difference, score
+from decoding.coupling import SharedNoise
+from decoding.report import verdict
+from decoding.sampling import Sampling
+from model import GPT2, GPT2Config
+from model.linear import pack
+
+PROMPT = [1, 2, 3]
+
+
+def tied_model(gap, dtype=torch.float32):
+    """A model that gives tokens 4 and 5 almost the same logit everywhere: they are `gap` of the largest logit apart."""
+    torch.manual_seed(0)
+    model = GPT2(GPT2Config(n_layer=1, n_head=1, n_embd=32, n_vocab=8, n_ctx=16)).eval().requires_grad_(False)
+    model.ln_f.weight.zero_()
+    model.ln_f.bias.copy_(torch.eye(32)[0])  # so that a logit is the first number of its token's embedding
+    model.wte.weight[:, 0] = torch.tensor([0, 0, 0, 0, 8.0, 8.0 * (1 - gap), 1, 0])
+    return model.to(dtype)
+
+
+@pytest.mark.parametrize("dtype, gap, word", [
+    (torch.float32, 0, "near-tie"),
+    (torch.float32, 2**-21, "near-tie"),
+    (torch.float32, 2**-18, "DIFFERENT"),  # 16 eps are 2**-19
+    (torch.bfloat16, 2**-6, "near-tie"),
+    (torch.bfloat16, 2**-2, "DIFFERENT"),  # 16 eps are 2**-3
+    (torch.float64, 2**-21, "DIFFERENT"),
+])
+def test_the_verdict(dtype, gap, word):
+    difference = first_difference(tied_model(gap, dtype), PROMPT, [4, 6, 4], [4, 6, 5])
+    assert (difference.index, difference.baseline, difference.speculative) == (2, 4, 5)
+    assert difference.gap == pytest.approx(8 * gap)
+    assert difference.limit == 16 * torch.finfo(dtype).eps * 8
+    assert difference.verdict == word
+
+
+def test_the_same_ids_are_no_difference():
+    assert first_difference(None, PROMPT, [4, 5], [4, 5]) is None
+    assert first_difference(None, PROMPT, [], []) is None
+
+
+def test_one_text_may_end_before_the_other():
+    for baseline, speculative in (([4, 5], [4]), ([4], [4, 5])):
+        difference = first_difference(None, PROMPT, baseline, speculative)
+        assert difference.index == 1 and difference.verdict == "DIFFERENT"
+        assert {difference.baseline, difference.speculative} == {None, 5}
+
+
+@pytest.mark.parametrize("linear", ["auto", "plain"])
+def test_half_precision_is_scored_again_in_float32(linear):
+    model = pack(tied_model(2**-5, torch.bfloat16), linear)
+    logits = score(model, PROMPT)
+    assert logits.dtype == torch.float32
+    assert (logits[4] - logits[5]).item() == 8 * 2**-5
+    assert model.wpe.weight.dtype == torch.bfloat16  # the model itself is as it was
+
+
+def test_under_shared_noise_the_noise_counts():
+    noise = SharedNoise(torch.Generator().manual_seed(0))
+    difference = first_difference(tied_model(0), PROMPT, [4], [5], Sampling(0.5, noise=noise))
+    row = noise.row(len(PROMPT), 8, torch.device("cpu"))
+    assert difference.gap == pytest.approx(abs(row[4] - row[5]).item())
+    assert difference.limit == 2 * 16 * torch.finfo(torch.float32).eps * 8
+
+
+@pytest.mark.parametrize("difference, words", [
+    (Difference(7, 4, 5, 0.5, 0.01), "<4> (baseline), <5> (speculative), logit gap 0.5, rounding explains 0.01: DIFFERENT"),
+    (Difference(7, 4, 5, 0.01, 0.5), "<4> (baseline), <5> (speculative), logit gap 0.01, rounding explains 0.5: near-tie"),
+    (Difference(7, None, 5, None, None), "the end (baseline), <5> (speculative): DIFFERENT"),
+])
+def test_the_line_says_where_and_why(difference, words):
+    assert verdict(difference, lambda token: f"<{token}>") == f"ids identical: no, first difference at new token 7: {words}"
+
+
+def test_the_line_says_that_there_is_no_difference():
+    assert verdict(None, str) == "ids identical: yes"

@@ -1,0 +1,131 @@
+"""The program as a process: poor consoles, closed pipes, full disks, Ctrl-C, and what it sets before it imports torch."""
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from decoding.streaming import LEGEND, STYLES
+from tests.commands import PROGRAM, ROOT, environment, run_script
+
+LIST = shlex.join([*PROGRAM, "--list-models"])  # answers at once, and through the same doors as everything else
+CTRL_C = b"\x03"
+KEY = "\0"  # marks in a transcript where a key was pressed
+
+
+@pytest.mark.parametrize("encoding, shown", [("ascii", b"?? ?"), ("cp1252", b"?? \xe9")])
+def test_a_console_without_the_characters_shows_others(encoding, shown):
+    result = subprocess.run([*PROGRAM, "--target", "日本 é"], cwd=ROOT, capture_output=True, timeout=120, check=False,
+                            env=environment(PYTHONIOENCODING=encoding))
+    assert result.returncode == 2
+    assert b"unknown model '" + shown + b"'" in result.stderr and result.stderr.count(b"\n") == 1
+
+
+def test_the_bundled_pair_on_an_ascii_console(tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("日本 – once upon a time", encoding="utf-8")
+    command = [*PROGRAM, "--prompt-file", str(prompt), "--max-new-tokens", "20", "--trace"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120, check=False,
+                            env=environment(PYTHONIOENCODING="ascii"))
+    assert result.returncode == 0
+    assert len(result.stdout.decode("ascii")) > 40
+    assert "\n?? ? once upon a time\nround 1: " in result.stderr.decode("ascii")
+    assert "ids identical: yes" in result.stderr.decode("ascii")
+
+
+@pytest.mark.parametrize("redirection, code, complaint", [
+    ("| true", 0, b""),
+    (">&-", 0, b""),
+    ("2>&-", 0, b""),
+    ("<&-", 0, b""),
+    ("<&- >&- 2>&-", 0, b""),
+    pytest.param(">/dev/full", 1, b"No space left on device", marks=pytest.mark.skipif(
+        not Path("/dev/full").exists(), reason="there is no /dev/full")),
+])
+def test_streams_that_lead_nowhere(tmp_path, redirection, code, complaint):
+    line = f"({{ {LIST}; echo $? >&3; }} {redirection}) 3>{tmp_path}/code"
+    result = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, timeout=120, check=False)
+    assert (tmp_path / "code").read_text() == f"{code}\n"
+    assert complaint in result.stderr and result.stderr.count(b"\n") == bool(complaint)
+
+
+def test_a_reader_who_has_had_enough():
+    command = [*PROGRAM, "--max-new-tokens", "300", "--ignore-eos", "--mode", "speculative"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read(5) == b" ther"
+        process.stdout.close()
+        process.stdout = None
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert b"Error" not in err and b"tokens/s" not in err
+
+
+IMPORTS = """
+import os, signal, sys
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            %s
+
+sys.meta_path.insert(0, Watch())
+from decoding.generate import main
+sys.exit(main(["--mode", "speculative"]))
+"""
+
+
+@pytest.mark.parametrize("given, seen", [(None, b"true"), ("spread", b"spread")])
+def test_threads_are_bound_before_torch_is_imported_unless_the_user_said_otherwise(given, seen):
+    env = environment(OMP_PROC_BIND=given or "")
+    if given is None:
+        del env["OMP_PROC_BIND"]
+    result = run_script(IMPORTS % 'sys.exit(os.environ["OMP_PROC_BIND"])', env=env)
+    assert result.stderr.strip() == seen
+
+
+def test_ctrl_c_while_torch_is_imported():
+    result = run_script(IMPORTS % "os.kill(os.getpid(), signal.SIGINT)")
+    assert (result.returncode, result.stderr) == (130, b"python -m decoding.generate: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_terminal_and_ctrl_c():
+    screen, code = on_a_terminal(["--step", "--max-new-tokens", "20"], [("[Enter] ", b"\n"), ("round 1", b""), ("[Enter] ", CTRL_C)])
+    assert screen.startswith("target tales-large, draft tales-small, gamma 4, greedy")
+    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter] \nround 1: " in screen
+    assert "\n" + STYLES["correction"] + " there" in screen
+    assert screen.endswith("\n[Enter] \npython -m decoding.generate: interrupted\n")
+    assert code == 130
+
+
+def on_a_terminal(arguments, script):
+    """What a terminal shows of the program, and its exit code. script: what the user waits for, and the key pressed then."""
+    import pty  # not on every system
+
+    ours, theirs = pty.openpty()
+    shown, end = "", time.monotonic() + 60
+    with subprocess.Popen([*PROGRAM, *arguments], cwd=ROOT, env=environment(TERM="xterm", NO_COLOR=""),
+                          stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        while time.monotonic() < end:
+            if select.select([ours], [], [], 1)[0]:
+                try:
+                    shown += os.read(ours, 4096).decode()
+                except OSError:  # the program has ended
+                    break
+            while script and script[0][0] in shown.split(KEY)[-1]:
+                key = script.pop(0)[1]
+                shown += KEY
+                if key == CTRL_C:
+                    process.send_signal(signal.SIGINT)
+                else:
+                    os.write(ours, key)
+        else:
+            process.kill()
+    os.close(ours)
+    return shown.replace("\r\n", "\n").replace(KEY, ""), process.returncode
