@@ -1,0 +1,25 @@
+"""Solutions to the exercises of notebook 7."""
+
+def gumbel_choice(p, u):
+    """The largest score. log 0 is minus infinity, so a face of probability 0 has no chance."""
+    return (p.log() - (-u.log()).log()).argmax().item()
+
+
+def promised_agreement(p, q):
+    """(1 - TV) / (1 + TV), TV being half the sum of the absolute differences."""
+    tv = (p - q).abs().sum() / 2
+    return (1 - tv) / (1 + tv)
+
+
+def chance_without_sharing(p, q):
+    """Independent rolls show x together with probability p(x) q(x). Even for equal laws that is far from 1."""
+    return (p * q).sum()
+
+
+def keep_while_same(drafted, p):
+    """The target has one choice at each place. The first drafted token that is another one ends the round."""
+    choice = p.argmax(-1).tolist()
+    n = 0
+    while n < len(drafted) and drafted[n] == choice[n]:
+        n += 1
+    return n, choice[n]
