@@ -1,0 +1,180 @@
+"""Side by side with transformers, in one process and on the same weights: a script with a table, not a test.
+
+    OMP_PROC_BIND=true python -m tests.compare_transformers > table.md
+
+Writes a counting target and counting drafts of official shape (tests/make_counting_gpt2.py) into a temporary folder, so
+the right ids are known. Every arm continues the same prompt greedily by the same number of tokens, is timed as a whole,
+prompt included, and takes turns with the others. The limit is what reading the target's weights from memory once per
+token would allow; plain decoding cannot beat it, speculative decoding can. Takes a quarter of an hour for each number
+format with Large as the target; --gammas, --spoil and --dtypes run a part.
+"""
+import argparse
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+import transformers
+from transformers import GPT2LMHeadModel
+
+from decoding import autoregressive, speculative_greedy
+from tests.make_counting_gpt2 import write_checkpoint
+from weights import load_model
+
+PROMPT = list(range(1000, 1016))
+ROWS = (1, 2, 3, 5, 9)  # the rows of one target pass that are timed
+
+
+def main() -> None:
+    options = parse()
+    torch.set_grad_enabled(False)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    print(machine())
+    with tempfile.TemporaryDirectory() as folder:
+        folders = write(Path(folder), options)
+        for dtype in options.dtypes:
+            compare(folders, getattr(torch, dtype), options)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--target", default="large", help="size of the target (default: %(default)s)")
+    add("--draft", default="small", help="size of the draft (default: %(default)s)")
+    add("--spoil", type=float, nargs="+", default=[0.1, 0.2, 0.4], help="shares of ids the draft gets wrong (default: .1 .2 .4)")
+    add("--gammas", type=int, nargs="+", default=[1, 2, 4, 8], help="tokens drafted per round (default: 1 2 4 8)")
+    add("--dtypes", nargs="+", default=["float32", "bfloat16"], help="default: float32 bfloat16")
+    add("--tokens", type=int, default=60, help="new tokens per run (default: %(default)s)")
+    add("--repeats", type=int, default=3, help="runs of each arm, of which the median counts (default: %(default)s)")
+    add("--linear", default="auto", help="our matrix products, auto or plain (default: %(default)s)")
+    return parser.parse_args()
+
+
+def write(folder: Path, options: argparse.Namespace) -> dict[float | str, Path]:
+    """The folders of the target, and of the draft for each share of spoilt ids."""
+    folders = {"target": folder / "target"}
+    say("writing the target")
+    write_checkpoint(folders["target"], options.target)
+    for spoil in options.spoil:
+        say(f"writing the draft, spoil {spoil}")
+        folders[spoil] = folder / f"draft-{spoil}"
+        write_checkpoint(folders[spoil], options.draft, spoil=spoil, seed=1)
+    return folders
+
+
+def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argparse.Namespace) -> None:
+    """One number format: the cost of a target pass by its rows, then a table for each draft."""
+    ours, theirs = load_both(folders["target"], dtype, options.linear)
+    size = sum(weight.numel() * weight.element_size() for weight in ours.parameters())
+    limit = bandwidth() / size  # tokens/s
+    name = str(dtype).removeprefix("torch.")
+    print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights read at {limit * size / 1e9:.1f} GB/s: "
+          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {ours.linear}.\n")
+    print("One target pass over n tokens: " + ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
+                                                        for n, seconds in passes(ours).items()) + ".", flush=True)
+    for spoil in options.spoil:
+        arms = make_arms(ours, theirs, *load_both(folders[spoil], dtype, options.linear), options)
+        times, wrong = race(arms, options, f"{name}, spoil {spoil}")
+        speeds = {arm: options.tokens / median(values) for arm, values in times.items()}
+        print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
+        print(table(speeds, wrong, limit, options.gammas), flush=True)
+
+
+def load_both(folder: Path, dtype: torch.dtype, linear: str):
+    """The same weights in this project's model and in transformers'."""
+    say(f"loading {folder.name}")
+    theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").eval()
+    theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
+    return load_model(folder, dtype=dtype, linear=linear), theirs
+
+
+def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace) -> dict:
+    """{(who, gamma): a function that continues PROMPT by n tokens and returns the new ids}; gamma 0 is plain decoding."""
+    prompt = torch.tensor([PROMPT])
+
+    def generate(n, gamma):
+        assistant = {}
+        if gamma > 0:
+            their_draft.generation_config.update(num_assistant_tokens=gamma, num_assistant_tokens_schedule="constant",
+                                                 assistant_confidence_threshold=0.0)
+            assistant = {"assistant_model": their_draft}
+        return theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=n, **assistant)[0, len(PROMPT):].tolist()
+
+    def decode(n, gamma):
+        if gamma == 0:
+            return autoregressive(ours, PROMPT, n).tokens
+        return speculative_greedy(ours, our_draft, PROMPT, n, gamma=gamma).tokens
+
+    return {(who, gamma): run for gamma in [0, *options.gammas] for who, run in (("ours", decode), ("transformers", generate))}
+
+
+def race(arms: dict, options: argparse.Namespace, title: str) -> tuple[dict, dict]:
+    """Seconds of every run of each arm, and whether any of its ids was wrong."""
+    right = [PROMPT[-1] + 1 + i for i in range(options.tokens)]
+    times, wrong = {arm: [] for arm in arms}, dict.fromkeys(arms, False)
+    for arm, run in arms.items():
+        run(4, arm[1])  # the first calls of a process are slow
+    for repeat in range(options.repeats):
+        for arm, run in arms.items():
+            start = time.perf_counter()
+            ids = run(options.tokens, arm[1])
+            times[arm].append(time.perf_counter() - start)
+            wrong[arm] |= ids != right
+            say(f"{title}, run {repeat + 1} of {options.repeats}: {arm[0]}, gamma {arm[1]}: {times[arm][-1]:.1f} s")
+    return times, wrong
+
+
+def table(speeds: dict, wrong: dict, limit: float, gammas: list[int]) -> str:
+    lines = ["| | ours, tokens/s | of the limit | over our baseline | transformers, tokens/s | of the limit | ours over transformers | ids |",
+             "|---|---|---|---|---|---|---|---|"]
+    for gamma in [0, *gammas]:
+        ours, theirs = speeds["ours", gamma], speeds["transformers", gamma]
+        title = f"speculative, gamma {gamma}" if gamma else "plain"
+        ids = "DIFFERENT" if wrong["ours", gamma] or wrong["transformers", gamma] else "equal"
+        lines.append(f"| {title} | {ours:.2f} | {ours / limit:.0%} | {ours / speeds['ours', 0]:.2f} | {theirs:.2f} | "
+                     f"{theirs / limit:.0%} | {ours / theirs:.2f} | {ids} |")
+    return "\n".join(lines)
+
+
+def passes(model) -> dict[int, float]:
+    """Median seconds of one pass over n tokens behind the prompt, for each n of ROWS."""
+    times = {n: [] for n in ROWS}
+    cache = model.new_cache(len(PROMPT) + max(ROWS))
+    model(torch.tensor([PROMPT]), cache, last=0)
+    for _ in range(7):
+        for n in ROWS:
+            start = time.perf_counter()
+            model(torch.tensor([PROMPT[:n]]), cache)
+            times[n].append(time.perf_counter() - start)
+            cache.truncate(len(PROMPT))
+    return {n: median(values) for n, values in times.items()}
+
+
+def bandwidth() -> float:
+    """Bytes per second of summing 1 GiB, which no cache holds: the best of several runs."""
+    block = torch.ones(2**28)
+    best = float("inf")
+    for _ in range(10):
+        start = time.perf_counter()
+        block.sum()
+        best = min(best, time.perf_counter() - start)
+    return block.numel() * block.element_size() / best
+
+
+def machine() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    names = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")] if cpuinfo.exists() else []
+    return (f"{names[0] if names else platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, "
+            f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, transformers {transformers.__version__}")
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
