@@ -130,12 +130,12 @@ def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monke
         advance(self)
         if self.step == at_step and (self.teacher is not None) == (during == "draft"):
             signal.raise_signal(signal.SIGINT)
-    out = tmp_path / "out"
+    out, usual = tmp_path / "out", signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "advance", advance_until)
         assert train(text, out) == 130
     assert "the same command with --resume goes on" in capsys.readouterr().err.splitlines()[-1]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is usual
     names = ["large"] if during == "target" else ["large", "small"]
     assert sorted(path.name for path in out.iterdir()) == ["checkpoint.pt", *names]
     for name in names:
@@ -151,6 +151,7 @@ def test_minutes_are_shared_out():
     options = parse(["t", "--out", "o", "--minutes", "10"])
     target, draft = pair.make_recipe(options, "target"), pair.make_recipe(options, "draft")
     assert (target.seconds, draft.seconds, target.steps) == (360, 240, math.inf)
+    assert pair.budget(options) == "6:00 minutes for the target, 4:00 for the draft"
     assert parse(["t", "--out", "o"]).minutes == 10
 
 

@@ -13,7 +13,7 @@ from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
 from weights.training.loop import Trainer, read_checkpoint, save_checkpoint
 from weights.training.objective import Evaluation, evaluate, to_blocks
-from weights.training.progress import Progress, first_interrupt, in_words, say
+from weights.training.progress import Progress, first_interrupt, in_words, minutes, say
 from weights.training.recipe import Recipe, initialise
 
 FOLDER = {"target": "large", "draft": "small"}
@@ -33,7 +33,7 @@ def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) ->
     run = PairTraining(options, corpus, checkpoint)
     earlier = run.earlier() if options.resume else None
     say(f"{corpus.n_documents:,} documents, {len(corpus.train):,} tokens to train on, {len(corpus.held_out):,} held out, "
-        f"a vocabulary of {run.n_vocab:,}; on {run.device.type}")
+        f"a vocabulary of {run.n_vocab:,}; on {run.device.type}, {budget(options)}")
     if earlier is None or earlier["name"] == "target":
         run.make("target", None, earlier)
         earlier = None
@@ -125,10 +125,18 @@ class PairTraining:
 def make_recipe(options: argparse.Namespace, name: str) -> Recipe:
     """The settings of the target's or the draft's training, with its share of the minutes as its budget."""
     seconds = math.inf if options.minutes is None else 60 * options.minutes
-    budget = {"batch": options.batch, "steps": math.inf if options.steps is None else options.steps}
+    both = {"batch": options.batch, "steps": math.inf if options.steps is None else options.steps}
     if name == "target":
-        return Recipe(learning_rate=2e-3, weight_decay=0.1, seconds=TARGET_SHARE * seconds, dropout=options.dropout, **budget)
-    return Recipe(learning_rate=3e-3, weight_decay=0.01, seconds=(1 - TARGET_SHARE) * seconds, **budget)
+        return Recipe(learning_rate=2e-3, weight_decay=0.1, seconds=TARGET_SHARE * seconds, dropout=options.dropout, **both)
+    return Recipe(learning_rate=3e-3, weight_decay=0.01, seconds=(1 - TARGET_SHARE) * seconds, **both)
+
+
+def budget(options: argparse.Namespace) -> str:
+    """How long it will take, in words."""
+    if options.steps is not None:
+        return f"{options.steps} steps for each model"
+    target, draft = (minutes(make_recipe(options, name).seconds) for name in FOLDER)
+    return f"{target} minutes for the target, {draft} for the draft"
 
 
 def as_option(key: str, value: object) -> str:
