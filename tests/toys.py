@@ -135,10 +135,10 @@ def random_prompt(length, n_vocab=24):
 
 def plain_probs(logits, sampling):
     """to_probs for one row of Python numbers, slow and obvious."""
-    ids = range(len(logits))
+    ids, best = range(len(logits)), max(logits)
     if sampling.temperature == 0:
-        return [float(i == logits.index(max(logits))) for i in ids]
-    weights = [math.exp((logit - max(logits)) / sampling.temperature) for logit in logits]
+        return [float(i == logits.index(best)) for i in ids]
+    weights = [math.exp((logit - best) / sampling.temperature) for logit in logits]
     kept = sorted(ids, key=lambda i: (-weights[i], i))[: sampling.top_k]
     if sampling.top_p is not None and sampling.top_p < 1:
         total, mass = sum(weights[i] for i in kept), 0.0
