@@ -17,7 +17,6 @@ from decoding.options import (
     LARGEST_SEED,
     OneLineParser,
     real,
-    usual_draft,
     whole,
 )
 from decoding.prompts import default_prompts, read_prompts
@@ -25,7 +24,7 @@ from decoding.rows import ROWS
 from weights.config import read_config
 from weights.errors import DownloadError
 from weights.hub import fetch
-from weights.registry import OFFICIAL, Repository, resolve
+from weights.registry import DRAFT_OF, OFFICIAL, Repository, resolve
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
@@ -69,6 +68,17 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
     DownloadError if a repository's config.json is not to be had; neither loads a model."""
     options = make_parser().parse_args(argv)
     options.command = shlex.join([*PROGRAM.split(), *argv])
+    fill_in(options)
+    texts = default_prompts(options.target) if options.prompts is None else read_prompts(options.prompts)
+    prompts = encode(options.target, options.draft, texts)
+    check_room(options, prompts)
+    if not options.tune:
+        check_folder(options.out, options.resume)
+    return options, prompts
+
+
+def fill_in(options: argparse.Namespace) -> None:
+    """Replace what was left open by what it stands for. Raises ValueError for options that would do nothing, or no model."""
     if options.tune:
         for name in ("out", "resume", "no_cache_arms"):
             if getattr(options, name):
@@ -78,15 +88,13 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
             setattr(options, name, value)
     for name in ("gammas", "lengths", "temperatures"):
         setattr(options, name, sorted(set(getattr(options, name))))
+    resolve(options.target)
     if options.draft is None:
-        options.draft = usual_draft(options.target)
-    texts = default_prompts(options.target) if options.prompts is None else read_prompts(options.prompts)
-    prompts = encode(options.target, options.draft, texts)
-    check_room(options, prompts)
-    if not options.tune:
+        if options.target not in DRAFT_OF:
+            raise ValueError(f"no draft is known for {options.target}; name one with --draft")
+        options.draft = DRAFT_OF[options.target]
+    if options.out is not None:
         options.out = Path(options.out)
-        check_folder(options.out, options.resume)
-    return options, prompts
 
 
 def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int]]:
