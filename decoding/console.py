@@ -80,7 +80,8 @@ def make_safe() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")
+        if hasattr(stream, "reconfigure"):  # a notebook's has no encoding
+            stream.reconfigure(errors="replace")
 
 
 def print_no_more() -> None:

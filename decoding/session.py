@@ -33,7 +33,8 @@ class Session:
         if options.draft not in (None, LOOKUP):
             difference = vocabulary_difference(self.tokenizer, load_tokenizer(options.draft))
             if difference:
-                raise WeightsError(f"{options.target} and {options.draft} have different vocabularies: {difference}")
+                raise WeightsError(f"{options.target} and {options.draft} have different vocabularies: {difference}; "
+                                   "choose another --draft")
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
         dtype = getattr(torch, options.dtype)
