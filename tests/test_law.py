@@ -8,7 +8,14 @@ from functools import partial
 
 import pytest
 
-from decoding import GREEDY, Sampling, autoregressive, speculative_sampling
+from decoding import (
+    GREEDY,
+    Sampling,
+    autoregressive,
+    speculative,
+    speculative_rounds,
+    speculative_sampling,
+)
 from decoding.acceptance import accept_sampled
 from tests import wrong
 from tests.checks import check_run
@@ -109,6 +116,23 @@ def test_accepting_with_less_or_equal_can_write_what_the_target_cannot():
     wanted, found = law_by_definition(target, 3), law_of_loop(target, DRAFT, 3, 2, rule=wrong.less_or_equal)
     assert max(abs(found[text] - wanted[text]) for text in wanted) < 1e-12  # no frequency would ever show it:
     assert {found[text] for text in found.keys() - wanted.keys()} == {0}  # impossible texts, written with probability 0
+
+
+def test_one_number_for_every_round_leaves_the_first_token_alone_and_spoils_the_text():
+    def program():
+        rounds = speculative_rounds(TARGET, DRAFT, PROMPT, 3, gamma=1, rule=wrong.OneNumberForEveryRound(), sampling=PLAIN)
+        return tuple(token for r in rounds for token in r.emitted)
+
+    found, wanted = law(program), law_by_definition(TARGET, 3)
+    firsts = [[sum(chance for text, chance in texts.items() if text[0] == x) for x in range(3)] for texts in (found, wanted)]
+    assert max(abs(a - b) for a, b in zip(*firsts)) < 1e-12
+    assert difference(found, wanted) > 0.01
+
+
+def test_a_bonus_behind_an_end_of_text_is_noticed(monkeypatch):
+    monkeypatch.setattr(speculative, "settle", wrong.bonus_behind_end_of_text)
+    found, wanted = law_of_loop(TARGET, DRAFT, 3, 2, eos=2), law_by_definition(TARGET, 3, eos=2)
+    assert {2 in text[:-1] for text in found.keys() - wanted.keys()} == {True}
 
 
 def test_q_must_be_what_the_token_was_drawn_from():

@@ -9,6 +9,7 @@ from decoding.acceptance import Acceptance, leading, residual
 from decoding.drafters import ModelDrafter
 from decoding.feed import NOTHING, feed
 from decoding.sampling import choose, draw, to_probs, uniform
+from decoding.speculative import settle
 
 
 def ratios(drafted, q, p):
@@ -79,6 +80,26 @@ def greedy_with_soft_ratio(drafted, q, p, generator):
     """"Greedy" that accepts by chance: a drafted token stays although it is not the target's first choice."""
     n = leading(uniform((len(drafted),), generator, p.device) < ratios(drafted, q, p))
     return Acceptance(n, p[n].argmax(-1))
+
+
+class OneNumberForEveryRound:
+    """Re-seeds in every round: the test of a place meets the number that it met in the round before. An object for one run."""
+
+    def __init__(self):
+        self.numbers = []
+
+    def __call__(self, drafted, q, p, generator):
+        self.numbers += [uniform((1,), generator, p.device) for _ in range(len(drafted) - len(self.numbers))]
+        passed = [u < ratio for u, ratio in zip(self.numbers, ratios(drafted, q, p).split(1))]
+        n = leading(torch.cat([drafted[:0].bool(), *passed]))
+        return Acceptance(n, draw(residual(p[n], pad(q)[n]), generator))
+
+
+def bonus_behind_end_of_text(ids, n, token, eos):
+    """In place of `settle`: cuts behind an accepted end-of-text, appends the extra token all the same, and runs on."""
+    if eos in ids[:n]:
+        return ids.index(eos) + 1, token, "bonus"
+    return settle(ids, n, token, eos)
 
 
 class TwoFacedDrafter(ModelDrafter):
