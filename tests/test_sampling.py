@@ -89,6 +89,18 @@ def test_top_p_keeps_the_smallest_set_whose_mass_reaches_p():
     torch.testing.assert_close(keep_top_p(probs, 0.75), rows([1 / 3, 2 / 3, 0, 0]))
 
 
+def test_top_p_over_a_large_vocabulary_however_many_tokens_it_takes():
+    numbers = random.Random(0)
+    flat, peaked = [numbers.gauss(0, 0.1) for _ in range(5000)], [numbers.gauss(0, 4) for _ in range(5000)]
+    steps = [float(i // 300 % 7) for i in range(5000)]  # each value 300 times and more: the last kept one is in a tie
+    for logits in ([flat], [peaked], [steps], [[0.0] * 5000], [flat, peaked, steps]):
+        for p in (0.01, 0.05003, 0.5003, 0.97, 0.9999):
+            found = to_probs(rows(*logits), Sampling(top_p=p))
+            wanted = rows(*[plain_probs(row, Sampling(top_p=p)) for row in logits])
+            assert torch.equal(found > 0, wanted > 0), p
+            torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+
+
 def test_temperature_comes_first_then_top_k_then_top_p():
     logits = rows([0.4, 0.3, 0.2, 0.1]).log()
     # After top-k 2 the first token holds 4/7 = 0.57: enough for 0.5, though it is less than half of all four.

@@ -147,6 +147,7 @@ def plain_probs(logits, sampling):
             if mass >= sampling.top_p:
                 break
         kept = kept[:count]
+    kept = set(kept)
     total = sum(weights[i] for i in kept)
     return [weights[i] / total if i in kept else 0.0 for i in ids]
 
