@@ -87,7 +87,7 @@ class GPT2(nn.Module):
         if not 0 <= last <= T:
             raise ValueError(f"the last {last} of {T} positions were asked for")
         x = self.wte(tokens) + self.wpe.weight[start:start + T]  # (B, T, n_embd)
-        mask = block_mask(start, T, x.device)
+        mask = block_mask(start, T, x)
         for layer, block in enumerate(self.h):
             x = block(x, mask, cache, layer)
         if cache is not None:
@@ -100,13 +100,13 @@ class GPT2(nn.Module):
         return KVCache(self.config, capacity, batch, self.wpe.weight.device, self.wpe.weight.dtype)
 
 
-def block_mask(start: int, T: int, device: torch.device) -> Tensor | None:
-    """What each of T new tokens may look at behind `start` cached ones, (T, start + T), True = visible.
+def block_mask(start: int, T: int, x: Tensor) -> Tensor | None:
+    """What each of T new tokens may look at behind `start` cached ones, (T, start + T): 0 = visible, -inf = hidden.
 
     Row i sees the whole prefix and the new tokens up to itself. None where no mask is needed: one token sees everything,
     and a block in front of an empty cache is plainly causal. (PyTorch's is_causal would align the triangle with the
-    cache's first column instead of its last.)
+    cache's first column instead of its last.) It is added to the scores; True and False would be converted in every layer.
     """
     if T == 1 or start == 0:
         return None
-    return torch.ones(T, start + T, dtype=torch.bool, device=device).tril(start)
+    return x.new_full((T, start + T), -torch.inf).triu(start + 1)

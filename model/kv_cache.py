@@ -35,9 +35,10 @@ class KVCache:
         end = self.length + k.shape[2]
         if end > self.capacity:
             raise ValueError(f"the cache holds {self.capacity} positions, but {end} are needed")
-        self.keys[layer, :, :, self.length:end] = k
-        self.values[layer, :, :, self.length:end] = v
-        return self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
+        keys, values = self.keys[layer].narrow(2, 0, end), self.values[layer].narrow(2, 0, end)
+        keys.narrow(2, self.length, end - self.length).copy_(k)
+        values.narrow(2, self.length, end - self.length).copy_(v)
+        return keys, values
 
     def extend(self, n: int) -> None:
         """Count the n positions that every layer has stored."""
