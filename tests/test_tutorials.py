@@ -45,8 +45,10 @@ def code_cells(notebook):
 def run(path, folder):
     """A copy, executed by a new kernel that was started in `folder`. Raises CellExecutionError where a cell does."""
     notebook = read(path)
-    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}  # plots as a notebook has them
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}).execute(env=environment)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # see conftest.py; a kernel is a process of its own
+    environment.pop("MPLBACKEND", None)  # plots as a notebook has them
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}})
+    client.execute(env=environment)
     return notebook
 
 
@@ -217,7 +219,6 @@ def test_colored_text_is_whole():
 
     tokenizer = load_tokenizer("tales-large")
     ids = tokenizer.encode("the é <b>")
-    ids = [t for t in ids]
     rounds = [Round(ids[:1], 1, ids[1], "bonus", 0.0, None, None), Round(ids[2:], len(ids) - 2, None, "none", 0.0, None, None)]
     shown = re.sub(r"<[^>]*>", "", kit.colored(rounds, tokenizer, "say & ").data)
     assert shown.startswith("say &amp; the é &lt;b&gt;") and "\N{REPLACEMENT CHARACTER}" not in shown

@@ -1,8 +1,10 @@
 """Pictures that the notebooks draw with a few words: what the caches hold, what may look at what."""
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
+from torch import Tensor
 
 from decoding import Round
+from model import GPT2Config
 
 CELLS = {  # readable in black and white: each has its own hatch or line
     "settled": {"facecolor": "0.92", "edgecolor": "black"},
@@ -47,5 +49,37 @@ def fate_of(i: int, round: Round, rewound: bool) -> str:
 
 def word(token: int, tokenizer) -> str:
     """A token as a label: without its space, line breaks visible, and no mathematics where a dollar sign stands."""
-    text = tokenizer.decode([token]).strip(" ") or "space"
+    text = tokenizer.decode([token]).replace("<|endoftext|>", "(end)").strip(" ") or "(space)"
     return text.replace("\n", "\\n").replace("$", r"\$")
+
+
+def draw_forward(axes: Axes, config: GPT2Config, T: int) -> None:
+    """The forward pass over T tokens as a row of boxes with the shapes that flow between them, and what each box does."""
+    stream = f"({T}, {config.n_embd})"
+    boxes = [("ids", f"({T},)", "whole numbers", False), ("wte + wpe", stream, "one row for each token,\none for each place", False),
+             ("attention", stream, "each place looks at\nthe places before it", True),
+             ("MLP", stream, "each place\nby itself", True), ("ln_f", stream, "every row to\nthe same scale", False),
+             ("wte again", f"({T}, {config.n_vocab})", "how well does each\ntoken fit as the next?", False)]
+    for x, (name, shape, does, repeated) in enumerate(boxes):
+        axes.add_patch(Rectangle((x - 0.36, 0.4), 0.72, 0.4, facecolor="#d6e4f7" if repeated else "0.92", edgecolor="black"))
+        axes.text(x, 0.66, name, ha="center", va="center", fontsize=13)
+        axes.text(x, 0.5, shape, ha="center", va="center", fontsize=10, family="monospace")
+        axes.text(x, 0.3, does, ha="center", va="top", fontsize=10)
+        if x > 0:
+            axes.annotate("", (x - 0.37, 0.6), (x - 0.63, 0.6), arrowprops={"arrowstyle": "->"})
+    axes.add_patch(Rectangle((1.56, 0.03), 1.88, 0.9, fill=False, edgecolor="#1f5fb0", linestyle="--", linewidth=1.5))
+    axes.text(2.5, 0.96, f"{config.n_layer} blocks like this; what a box finds is added to the stream", ha="center", fontsize=11)
+    axes.set(xlim=(-0.5, 5.6), ylim=(0, 1.05))
+    axes.axis("off")
+
+
+def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
+    """What each new token (a row) may look at (filled): `start` cached places, then the new ones."""
+    for y, row in enumerate(mask.tolist()):
+        for x, visible in enumerate(row):
+            style = CELLS["nothing"] if not visible else CELLS["settled"] if x < start else CELLS["the target's own"]
+            axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, **style))
+    axes.set(xlim=(-0.6, len(mask[0]) - 0.4), ylim=(len(mask) - 0.4, -0.6), aspect="equal",
+             xlabel="place that is looked at", ylabel="new token")
+    axes.set_xticks(range(len(mask[0])))
+    axes.set_yticks(range(len(mask)), range(start, start + len(mask)))

@@ -1,4 +1,4 @@
-"""What the notebooks share: tokens in colour, and the checks that grade the exercises."""
+"""What the notebooks share: tokens in colour, the checks that grade the exercises, and an experiment on the mask."""
 import codecs
 import copy
 import html
@@ -10,6 +10,7 @@ from IPython.display import HTML
 from torch import Tensor
 
 from decoding import Round
+from model import GPT2
 
 STYLES = {  # readable in black and white: the fates differ in line, not in colour alone
     "accepted": "background:#d5efd5;border-bottom:2px solid #2a7a2a",
@@ -161,3 +162,22 @@ def rounded(value):
     if isinstance(value, (list, tuple)):
         return type(value)(rounded(item) for item in value)
     return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+@torch.no_grad()
+def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
+    """What each new token behind `start` cached ones looks at, found by experiment. (T, start + T), True = looked at
+
+    Every token in turn is replaced by another one; the rows of logits that change by it have seen it.
+    """
+    def rows(tokens):
+        cache = model.new_cache(len(tokens))
+        if start > 0:
+            model.forward(torch.tensor([tokens[:start]]), cache, last=0)
+        return model.forward(torch.tensor([tokens[start:]]), cache)[0]  # (T, n_vocab)
+
+    before, columns = rows(tokens), []
+    for j, token in enumerate(tokens):
+        other = (token + 1) % model.config.n_vocab
+        columns.append((rows(tokens[:j] + [other] + tokens[j + 1:]) != before).any(-1))
+    return torch.stack(columns, -1)

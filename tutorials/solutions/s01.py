@@ -1,0 +1,27 @@
+"""Solutions to the exercises of notebook 1."""
+import torch
+
+
+def next_token(logits):
+    """The last row answers what comes behind the text; the other rows answer inside it."""
+    return logits[-1].argmax().item()
+
+
+def tokens_read(L, N, cached):
+    """Without a cache each pass reads all there is. With one, every token is read once, and the last one written never."""
+    return L + N - 1 if cached else sum(range(L, L + N))
+
+
+def cache_bytes(n_layer, n_embd, length, size):
+    """In each block a key and a value for each token, all heads together n_embd numbers each."""
+    return 2 * n_layer * n_embd * length * size
+
+
+def visible(start, T):
+    """The triangle begins behind the cached part: row i sees start + i + 1 places."""
+    return torch.ones(T, start + T, dtype=torch.bool).tril(start)
+
+
+def break_even(gamma, c, v):
+    """Plain decoding gives one token per step, so a round must give as many tokens as it costs steps."""
+    return gamma * c + v
