@@ -163,6 +163,14 @@ def test_evaluation_equals_the_slow_reference(batch):
     assert (alone.loss, alone.acceptance, alone.score) == (pytest.approx(loss, rel=1e-5), None, -alone.loss)
 
 
+def test_evaluation_is_without_dropout_and_leaves_the_mode_alone():
+    model, blocks = toy_model(), to_blocks(toy_ids(60), 8)
+    expected = evaluate(model, blocks)
+    add_dropout(model, 0.5)
+    assert evaluate(model.train(), blocks) == expected and model.training
+    assert evaluate(model.eval(), blocks) == expected and not model.training
+
+
 def test_a_draft_that_is_its_target_is_always_accepted():
     result = evaluate(toy_model(), to_blocks(toy_ids(60), 8), toy_model())
     assert result.acceptance == pytest.approx(1, abs=1e-6) and result.agreement == 1
