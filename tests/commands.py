@@ -51,7 +51,8 @@ def run_script(script: str, *arguments, **options) -> subprocess.CompletedProces
 
 
 def environment(**changes: str) -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", **changes}
+    """The variables for a new process; its output is buffered, as a user's is."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **changes}
 
 
 def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:

@@ -38,6 +38,14 @@ def test_the_verdict(dtype, gap, word):
     assert difference.verdict == word
 
 
+def test_the_candidates_are_scored_behind_what_both_texts_share():
+    model = GPT2(GPT2Config(n_layer=1, n_head=1, n_embd=32, n_vocab=8, n_ctx=16)).requires_grad_(False)
+    logits = model(torch.tensor([[*PROMPT, 6, 0]]))[0, -1]
+    difference = first_difference(model, PROMPT, [6, 0, 4, 1], [6, 0, 5, 1])
+    assert difference.gap == pytest.approx(abs(logits[4] - logits[5]).item())
+    assert difference.limit == pytest.approx(16 * torch.finfo(torch.float32).eps * logits.abs().max().item())
+
+
 def test_the_same_ids_are_no_difference():
     assert first_difference(None, PROMPT, [4, 5], [4, 5]) is None
     assert first_difference(None, PROMPT, [], []) is None

@@ -49,7 +49,7 @@ def test_the_bundled_pair_on_an_ascii_console(tmp_path):
 ])
 def test_streams_that_lead_nowhere(tmp_path, redirection, code, complaint):
     line = f"({{ {LIST}; echo $? >&3; }} {redirection}) 3>{tmp_path}/code"
-    result = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, timeout=120, check=False)
+    result = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment(), capture_output=True, timeout=120, check=False)
     assert (tmp_path / "code").read_text() == f"{code}\n"
     assert complaint in result.stderr and result.stderr.count(b"\n") == bool(complaint)
 

@@ -1,14 +1,17 @@
 """What a run says besides its text: the table, the JSON object, the rounds explained, and notes."""
+import ast
 import json
 import math
 import re
 import sys
 
 import pytest
+import torch
 
 from decoding import session
 from decoding.acceptance import Acceptance
-from tests.commands import ask, write_pair
+from tests.commands import END_OF_TEXT, ask, write_pair
+from weights import load_model
 
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
@@ -130,19 +133,32 @@ def test_the_rounds_of_a_sampled_run_are_explained(generate):
     assert "\n".join(lines).count("not tested") == stats["drafted"] - stats["tested"]
 
 
-def test_the_rounds_of_a_greedy_run_are_explained(generate):
+@torch.no_grad()
+def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
     answer = generate("--trace", "--json", "--mode", "speculative", *SHORT)
-    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
-    tests = re.findall(r"(b?'\S+') target (b?'\S+') by \+(\S+) (kept|REJECTED)", "\n".join(lines))
-    assert {verdict for *_, verdict in tests} == {"kept", "REJECTED"}
-    for drafted, choice, lead, verdict in tests:
-        assert (drafted == choice) == (verdict == "kept") and float(lead) >= 0
-    length = 4  # of the prompt
-    for line in lines:
+    model, text, verdicts = load_model(pair[1], linear="plain"), list(b"Once"), []
+    tokens = parsed(answer)["speculative"]["tokens"]
+    for line in (line for line in answer.err.splitlines() if line.startswith("round ")):
+        for drafted, choice, lead, verdict in re.findall(r"(\S+) target (\S+) by \+(\S+) (kept|REJECTED)", line):
+            logits = model(torch.tensor([text]))[0, -1]
+            rival = logits.topk(2).values[1] if drafted == choice else logits[to_id(drafted)]
+            assert float(lead) == pytest.approx((logits[to_id(choice)] - rival).item(), abs=0.0051)
+            assert (drafted == choice) == (verdict == "kept")
+            text.append(tokens.pop(0))
+            assert text[-1] == to_id(choice)
+            verdicts.append(verdict)
+        if " bonus " in line:
+            text.append(tokens.pop(0))
         before, after = map(int, re.search(r"target cache (\d+) -> (\d+)", line).groups())
-        length += line.count("kept") + 1
-        assert after == length - 1 <= before
-    assert length == 24
+        assert after == len(text) - 1 <= before
+    assert tokens == [] and set(verdicts) == {"kept", "REJECTED"}
+
+
+def to_id(shown):
+    """The id of a token that a trace names: tokens are bytes here."""
+    value = ast.literal_eval(shown)
+    value = value if isinstance(value, bytes) else value.encode()
+    return value[0] if len(value) == 1 else END_OF_TEXT
 
 
 def test_step_computes_a_round_only_when_enter_was_pressed(generate, capsys, monkeypatch):
