@@ -106,7 +106,7 @@ def test_a_silent_host_is_given_up(tmp_path):
     assert "hf download openai-community/gpt2 " in line
     assert "HF_HUB_CACHE" in line
     assert float(seconds) < 12  # two, and importing the hub's library on a busy machine; without a limit it is minutes
-    assert hub.ANSWER_SECONDS <= 10  # which leaves five of the fifteen that a user may be kept waiting
+    assert hub.ANSWER_SECONDS <= 8  # a user may be kept waiting for 15, importing torch included
 
 
 ANSWERS = {  # to whom, and what: status, headers; and what the user is told, in parts

@@ -7,7 +7,7 @@ from pathlib import Path
 from weights.errors import DownloadError, WeightsError
 from weights.registry import OFFICIAL, Repository
 
-ANSWER_SECONDS = 10  # the longest a host may take to send the first byte
+ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
 
 
 def fetch(repository: Repository, filename: str) -> Path:
