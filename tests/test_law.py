@@ -160,3 +160,17 @@ def test_greedy_with_a_soft_ratio_writes_what_is_not_the_argmax():
     draft = wrong.TwoFacedDrafter(DRAFT, GREEDY, PLAIN)
     found = law_of_loop(TARGET, draft, 3, 2, PLAIN, rule=wrong.greedy_with_soft_ratio)
     assert len(found) > 1 == len(law_by_definition(TARGET, 3, GREEDY))
+
+
+def test_a_draft_that_forgets_a_token_has_the_right_law_and_is_rejected_as_its_own_target():
+    def program(drafter):
+        rounds = list(speculative_rounds(TARGET, drafter, PROMPT, 4, gamma=1, rule=accept_sampled, sampling=PLAIN))
+        return all(r.accepted == len(r.drafted) for r in rounds), tuple(token for r in rounds for token in r.emitted)
+
+    found = law(lambda: program(wrong.ForgetfulDrafter(TARGET)))
+    kept = [sum(chance for (all_kept, _), chance in found.items() if all_kept == value) for value in (True, False)]
+    texts = {}
+    for (_, text), chance in found.items():
+        texts[text] = texts.get(text, 0) + chance
+    assert kept[1] > 0.01 and difference(texts, law_by_definition(TARGET, 4)) < 1e-12
+    assert all(all_kept for all_kept, _ in law(lambda: program(TARGET)))

@@ -116,3 +116,10 @@ class TwoFacedDrafter(ModelDrafter):
             q.append(to_probs(logits, self.reported))
             drafted = torch.cat([drafted, choose(to_probs(logits, self.drawn), self.drawn, generator)])
         return drafted, torch.cat(q)
+
+
+class ForgetfulDrafter(ModelDrafter):
+    """Feeds the last token only. After full acceptance the one before it was never read: the law stays, acceptance falls."""
+
+    def propose(self, tokens, k, sampling, generator):
+        return super().propose(tokens[: self.cache.length] + tokens[-1:], k, sampling, generator)

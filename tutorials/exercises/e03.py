@@ -33,6 +33,14 @@ def check_law_of_a_greedy_draft(answer) -> str:
 
 
 def check_my_rule(answer) -> str:
+    def loop_with_your_rule(gamma):
+        return law_of_loop(TARGET, DRAFT, 3, gamma, rule=guarded(answer))
+
+    return check(loop_with_your_rule, lambda gamma: law_by_definition(TARGET, 3), [(0,), (1,), (2,)])
+
+
+def guarded(answer):
+    """A learner's rule, which says in words what is wrong with what it returns."""
     def rule(*arguments):
         verdict = answer(*arguments)
         if not isinstance(verdict, Acceptance):
@@ -41,11 +49,7 @@ def check_my_rule(answer) -> str:
             if not isinstance(value, torch.Tensor) or value.shape != (1,):
                 raise TypeError(f"{name} should be a tensor of the shape (1,), but is {value}")
         return verdict
-
-    def loop_with_your_rule(gamma):
-        return law_of_loop(TARGET, DRAFT, 3, gamma, rule=rule)
-
-    return check(loop_with_your_rule, lambda gamma: law_by_definition(TARGET, 3), [(0,), (1,), (2,)])
+    return rule
 
 
 def paths(p, q, rule=accept_sampled, propose=None):
