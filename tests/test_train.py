@@ -23,7 +23,7 @@ from weights import load_model, load_tokenizer, vocabulary_difference
 from weights.tokenizer import END_OF_TEXT
 from weights.train import main, parse
 from weights.training import pair
-from weights.training.loop import Trainer
+from weights.training.loop import Trainer, read_checkpoint
 from weights.training.progress import Progress
 from weights.training.recipe import Recipe
 
@@ -138,6 +138,7 @@ def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monke
     assert signal.getsignal(signal.SIGINT) is usual
     names = ["large"] if during == "target" else ["large", "small"]
     assert sorted(path.name for path in out.iterdir()) == ["checkpoint.pt", *names]
+    assert read_checkpoint(out / "checkpoint.pt")["trainer"]["step"] == at_step  # it did stop there
     for name in names:
         assert load_model(out / name).config.n_vocab == load_tokenizer(out / name).n_vocab
         assert "held-out loss" in (out / name / "README.md").read_text(encoding="utf-8")

@@ -185,6 +185,13 @@ def test_blocks_read_every_token_once():
 
 # ---- how a model learns
 
+def test_blocks_come_from_the_whole_text():
+    trainer = toy_trainer(Recipe(1e-2, 0.1, batch=1000))
+    trainer.ids = torch.arange(20, dtype=torch.int32)
+    blocks = trainer.random_blocks()
+    assert set(blocks[:, 0].tolist()) == set(range(12)) and torch.equal(blocks, blocks[:, :1] + torch.arange(9))
+
+
 def test_two_steps_lower_the_loss():
     trainer = toy_trainer()
     blocks = to_blocks(toy_ids(), 8)
