@@ -10,17 +10,17 @@ import shlex
 import sys
 from pathlib import Path
 
-from decoding.arms import NotLossless
-from decoding.console import make_safe, print_no_more
-from decoding.options import (
+from decoding.bench.arms import NotLossless
+from decoding.bench.prompts import default_prompts, read_prompts
+from decoding.bench.rows import ROWS
+from decoding.cli.console import make_safe, print_no_more
+from decoding.cli.options import (
     DEFAULT_TARGET,
     LARGEST_SEED,
     OneLineParser,
     real,
     whole,
 )
-from decoding.prompts import default_prompts, read_prompts
-from decoding.rows import ROWS
 from weights.config import read_config
 from weights.errors import DownloadError
 from weights.hub import fetch
@@ -47,7 +47,7 @@ def make_parser() -> OneLineParser:
     add("--lengths", metavar="N", type=whole(1), nargs="+", help="new tokens per run (default: 50 100 200 500)")
     add("--temperatures", metavar="T", type=temperature, nargs="+", help="0 is greedy (default: 0 1)")
     add("--prompts", metavar="F", help="a UTF-8 file of prompts, each behind a line `=== kind` "
-                                       "(default: decoding/prompts.txt, without the code for the bundled models)")
+                                       "(default: decoding/bench/prompts.txt, without the code for the bundled models)")
     add("--repeats", metavar="N", type=whole(1), help="runs of the same kind, of which the median counts (default: 3)")
     add("--no-cache-arms", action="store_true", help="also without the key/value cache of the draft, the target, and both")
     add("--eos", action="store_true", help="stop at end-of-text (default: go on, so that all runs have the same length)")
@@ -143,7 +143,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         options, prompts = parse(sys.argv[1:] if argv is None else argv)
         os.environ.setdefault("OMP_PROC_BIND", "true")  # before torch is imported: see decoding/generate.py
-        from decoding.sweep import sweep, tune
+        from decoding.bench.sweep import sweep, tune
 
         (tune if options.tune else sweep)(options, prompts)
         return 0

@@ -5,7 +5,7 @@ Exit codes: 0 done; 1 a file could not be downloaded; 2 bad input, with one line
 import os
 import sys
 
-from decoding.console import make_safe, print_no_more
+from decoding.cli.console import make_safe, print_no_more
 from weights.errors import DownloadError
 
 
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def generate(argv: list[str] | None) -> None:
     # Imported here and not above, so that from the first moment on `main` is there to catch Ctrl-C.
-    from decoding.options import parse
+    from decoding.cli.options import parse
 
     try:
         options = parse(argv)
@@ -42,7 +42,7 @@ def generate(argv: list[str] | None) -> None:
         # Two OpenMP threads can land on one core and make every operation 8 ms. OpenMP reads this when
         # torch is imported, which is here and no sooner: it takes seconds, and --help and most refusals do without.
         os.environ.setdefault("OMP_PROC_BIND", "true")
-        from decoding.session import run
+        from decoding.cli.session import run
 
         run(options, prompt)
     finally:

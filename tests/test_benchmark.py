@@ -7,16 +7,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from decoding import GREEDY, Sampling, autoregressive, costs, measure, plots
-from decoding.arms import Arm, Task, all_arms, all_tasks, baseline_of
+from decoding import GREEDY, Sampling, autoregressive
+from decoding.bench import costs, measure, plots
+from decoding.bench.arms import Arm, Task, all_arms, all_tasks, baseline_of
+from decoding.bench.costs import Costs, measure_costs, noise_free_alpha, phase_seconds
+from decoding.bench.prompts import DEFAULT, default_prompts, read_prompts
+from decoding.bench.rows import IDENTITY, Rows, read_rows
+from decoding.bench.summary import best_gamma_line, report
+from decoding.bench.tables import best_gamma, by_gamma, by_prompt
 from decoding.benchmark import main
 from decoding.compare import Difference
-from decoding.costs import Costs, measure_costs, noise_free_alpha, phase_seconds
-from decoding.prompts import DEFAULT, default_prompts, read_prompts
 from decoding.result import Generation, Round
-from decoding.rows import IDENTITY, Rows, read_rows
-from decoding.summary import best_gamma_line, report
-from decoding.tables import best_gamma, by_gamma, by_prompt
 from tests.commands import N_CTX, run_script, write_pair
 from tests.toys import plain_probs, tiny_pair
 
@@ -398,7 +399,7 @@ def test_no_display_and_nobodys_matplotlib_is_touched(tmp_path):
     script = """
 import sys, matplotlib
 from pathlib import Path
-from decoding.plots import write_plots
+from decoding.bench.plots import write_plots
 from tests.test_benchmark import COSTS, a_row
 before = dict(matplotlib.rcParams)
 files = write_plots(Path(sys.argv[1]), [a_row(gamma=0), a_row(speedup=1.2)], COSTS)
@@ -410,7 +411,7 @@ assert "matplotlib.pyplot" not in sys.modules and dict(matplotlib.rcParams) == b
 
 
 def test_time_left_goes_by_tokens_and_cache_policy(monkeypatch):
-    from decoding import progress
+    from decoding.bench import progress
 
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])

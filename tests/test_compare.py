@@ -2,9 +2,9 @@
 import pytest
 import torch
 
+from decoding.cli.report import verdict
 from decoding.compare import Difference, first_difference, score
 from decoding.coupling import SharedNoise
-from decoding.report import verdict
 from decoding.sampling import Sampling
 from model import GPT2, GPT2Config
 from model.linear import pack

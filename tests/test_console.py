@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decoding.streaming import LEGEND, STYLES
+from decoding.cli.streaming import LEGEND, STYLES
 from tests.commands import PROGRAM, ROOT, environment, run_script
 
 LIST = shlex.join([*PROGRAM, "--list-models"])  # answers at once, and through the same doors as everything else

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from decoding import GREEDY, Sampling, session, speculative_rounds
+from decoding import GREEDY, Sampling, speculative_rounds
+from decoding.cli import session
 from decoding.coupling import SharedNoise
 from decoding.result import Generation
 from decoding.speculative import usual_rule

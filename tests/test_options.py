@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from decoding.options import make_parser, parse
+from decoding.cli.options import make_parser, parse
 from tests.commands import Answer, one_line, run_script
 
 REFUSED = [  # arguments, and words of the one line that says why

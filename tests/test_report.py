@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
-from decoding import session
 from decoding.acceptance import Acceptance
+from decoding.cli import session
 from tests.commands import END_OF_TEXT, ask, write_pair
 from weights import load_model
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from decoding.console import wants_color
+from decoding.cli.console import wants_color
+from decoding.cli.streaming import LEGEND, STYLES, TextStream
 from decoding.result import Round
-from decoding.streaming import LEGEND, STYLES, TextStream
 from weights import load_tokenizer
 
 TOKENIZER = load_tokenizer("tales-small")

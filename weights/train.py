@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from decoding.console import make_safe
-from decoding.options import LARGEST_SEED, OneLineParser, real, whole
+from decoding.cli.console import make_safe
+from decoding.cli.options import LARGEST_SEED, OneLineParser, real, whole
 from weights.training.corpus import LARGEST_VOCABULARY, SMALLEST_VOCABULARY, prepare
 
 PROGRAM = "python -m weights.train"

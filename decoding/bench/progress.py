@@ -3,7 +3,7 @@ import sys
 from collections import Counter
 from time import monotonic
 
-from decoding.arms import Arm, Task
+from decoding.bench.arms import Arm, Task
 
 
 class Progress:

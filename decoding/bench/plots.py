@@ -9,8 +9,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from decoding.costs import Costs
-from decoding.tables import (
+from decoding.bench.costs import Costs
+from decoding.bench.tables import (
     Row,
     gammas,
     mean,

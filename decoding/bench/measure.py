@@ -4,13 +4,13 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from decoding.arms import Arm, NotLossless, Task, baseline_of
 from decoding.baseline import autoregressive
+from decoding.bench.arms import Arm, NotLossless, Task, baseline_of
+from decoding.bench.costs import Costs, noise_free_alpha
+from decoding.bench.rows import have
+from decoding.cli.report import verdict
 from decoding.compare import Difference, first_difference
-from decoding.costs import Costs, noise_free_alpha
-from decoding.report import verdict
 from decoding.result import Generation, Round, ratio
-from decoding.rows import have
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_sampling
 from decoding.stopwatch import synchronize

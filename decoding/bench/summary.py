@@ -1,6 +1,6 @@
 """What the rows say, in Markdown ready for a README: tables, and the sentences that keep them honest."""
-from decoding.costs import Costs
-from decoding.tables import (
+from decoding.bench.costs import Costs
+from decoding.bench.tables import (
     MISSING,
     Row,
     best_gamma,

@@ -9,17 +9,17 @@ import torch
 
 from decoding.adaptive import as_gamma
 from decoding.baseline import autoregressive_rounds, check_request
+from decoding.cli.console import Console
+from decoding.cli.options import LOOKUP
+from decoding.cli.report import as_json, speedup, table, verdict
+from decoding.cli.streaming import LEGEND, TextStream
+from decoding.cli.trace import describe, name
 from decoding.compare import first_difference
-from decoding.console import Console
 from decoding.coupling import SharedNoise
 from decoding.drafters import LookupDrafter
-from decoding.options import LOOKUP
-from decoding.report import as_json, speedup, table, verdict
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
-from decoding.streaming import LEGEND, TextStream
-from decoding.trace import describe, name
 from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
 
 

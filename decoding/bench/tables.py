@@ -2,8 +2,8 @@
 from collections.abc import Callable, Iterable
 from statistics import fmean, median
 
-from decoding.costs import Costs
-from decoding.report import number
+from decoding.bench.costs import Costs
+from decoding.cli.report import number
 
 Row = dict
 MISSING = "n/a"

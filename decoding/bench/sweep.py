@@ -8,17 +8,17 @@ from time import perf_counter
 
 import torch
 
-from decoding.arms import Arm, Task, all_arms, all_tasks
-from decoding.costs import Costs, measure_costs, phase_seconds
-from decoding.machine import machine
-from decoding.measure import Pair, identity, measure_task
-from decoding.progress import Progress
-from decoding.rows import ROWS, Rows, check_settings, have
+from decoding.bench.arms import Arm, Task, all_arms, all_tasks
+from decoding.bench.costs import Costs, measure_costs, phase_seconds
+from decoding.bench.machine import machine
+from decoding.bench.measure import Pair, identity, measure_task
+from decoding.bench.progress import Progress
+from decoding.bench.rows import ROWS, Rows, check_settings, have
+from decoding.bench.summary import best_gamma_line, report
+from decoding.cli.session import pick_device
+from decoding.cli.trace import name
 from decoding.sampling import Sampling
-from decoding.session import pick_device
 from decoding.speculative import speculative_rounds, usual_rule
-from decoding.summary import best_gamma_line, report
-from decoding.trace import name
 from weights import load_model, load_tokenizer
 
 COSTS, TABLES = "costs.json", "tables.md"
@@ -35,7 +35,7 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     measure(pair, tasks, arms, options.repeats, rows, settings, costs)
     text = report(rows, costs, options.command)
     (options.out / TABLES).write_text(text, encoding="utf-8")
-    from decoding.plots import write_plots  # matplotlib comes last: numbers first
+    from decoding.bench.plots import write_plots  # matplotlib comes last: numbers first
 
     write_plots(options.out, rows, costs)
     say(f"rows, tables and plots are in {options.out}")

@@ -1,0 +1,1 @@
+"""What the benchmark needs beside the algorithms: arms, timing, rows, tables, plots."""
