@@ -1,6 +1,6 @@
 """`python -m decoding.generate`: continue a text by speculative decoding, and show what it gained.
 
-Exit codes: 0 done; 1 a file could not be downloaded; 2 bad input, with one line that says what; 130 interrupted.
+Exit codes: 0 done; 1 a file could not be fetched, read or written; 2 bad input, with one line that says what; 130 interrupted.
 """
 import os
 import sys
