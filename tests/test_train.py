@@ -92,11 +92,11 @@ def test_card_says_on_what_how_and_how_good(made):
     large, small = ((made.out / folder / "README.md").read_text(encoding="utf-8") for folder in ("large", "small"))
     for card, trainer in ((large, made.target), (small, made.draft)):
         assert card.startswith("# my-pair/") and f"{sum(w.numel() for w in trainer.weights.values()):,} parameters" in card
-        for fact in ("stories.txt, 6 documents", "280 of GPT-2's tokens", "context 16", "| 4 of 2 × 16 tokens", "held-out loss"):
+        for fact in ("stories.txt, 6 documents", "280 of GPT-2's tokens", "context 16", "| 4 of 2 × 16 tokens", "| **held-out loss** | **"):
             assert fact in card, fact
         assert sum(line.startswith("| ") and line.split()[1].isdigit() for line in card.splitlines()) == len(trainer.curve) == 5
     assert "2 layers" in large and "0.1, 0" in large and "Σ" not in large
-    assert "1 layers" in small and "0.9 KL(target ‖ draft) + 0.1 next-token loss" in small and "Σ min(p, q)" in small
+    assert "1 layers" in small and "0.9 KL(target ‖ draft) + 0.1 next-token loss" in small and "**Σ min(p, q)** with its target" in small
 
 
 def test_progress_is_a_line_for_each_measurement(capsys):
@@ -142,7 +142,15 @@ def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monke
     for name in names:
         assert load_model(out / name).config.n_vocab == load_tokenizer(out / name).n_vocab
         assert "held-out loss" in (out / name / "README.md").read_text(encoding="utf-8")
+    steps = []
+
+    def advance_and_note(self):
+        advance(self)
+        steps.append((self.teacher is not None, self.step))
+    monkeypatch.setattr(Trainer, "advance", advance_and_note)
     assert train(text, out, SMALL + " --resume") == 0
+    every_step = [(is_draft, step) for is_draft in (False, True) for step in (1, 2, 3, 4)]
+    assert steps == every_step[every_step.index((during == "draft", at_step)) + 1:]
     for name in ("large", "small"):
         assert (out / name / "model.safetensors").read_bytes() == (made.out / name / "model.safetensors").read_bytes()
     assert not (out / "checkpoint.pt").exists()

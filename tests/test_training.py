@@ -265,14 +265,12 @@ def test_gradients_are_clipped():
 
 
 def test_budget_is_the_first_used_up():
-    trainer = toy_trainer(Recipe(1e-2, 0.1, 4, seconds=5), clock=ticking())
-    while trainer.share < 1:
-        trainer.advance()
-    assert trainer.step == 5 and trainer.seconds == 5
-    trainer = toy_trainer(Recipe(1e-2, 0.1, 4, steps=3, seconds=5), clock=ticking())
-    while trainer.share < 1:
-        trainer.advance()
-    assert trainer.step == 3
+    for recipe, length in ((Recipe(1e-2, 0.1, 4, seconds=5), 5), (Recipe(1e-2, 0.1, 4, steps=3, seconds=5), 3)):
+        trainer, shares = toy_trainer(recipe, clock=ticking()), []
+        for _ in range(length):
+            shares.append(trainer.share)
+            trainer.advance()
+        assert shares == [step / length for step in range(length)] and trainer.share == 1
 
 
 def test_measurements_are_spread_over_the_budget():
