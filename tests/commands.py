@@ -47,12 +47,13 @@ def one_line(answer: Answer, code: int = 2) -> str:
 def run_script(script: str, *arguments, **options) -> subprocess.CompletedProcess:
     """A Python script in a new process that finds the packages."""
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120, check=False, **options)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=180, check=False, **options)
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The variables for a new process; its output is buffered, as a user's is."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "", **changes}
+    """The variables for a new process. Its output is buffered, as a user's is, and it need not stay on the first core, where
+    every other process of a busy machine may have been bound, too."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false", "PYTHONUNBUFFERED": "", **changes}
 
 
 def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
