@@ -14,6 +14,7 @@ from decoding import (
     speculative_sampling,
 )
 from decoding.acceptance import accept_greedy, accept_sampled
+from decoding.sampling import UNCHANGED, to_probs
 from tests.checks import check_run
 from tests.toys import HashModel, Spy, Untouchable, random_prompt, tiny_pair
 
@@ -25,8 +26,8 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def sampled_rounds(target, draft, prompt, n, gamma=3, seed=0, **options):
-    return speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=accept_sampled, sampling=Sampling(), generator=seeded(seed),
+def sampled_rounds(target, draft, prompt, n, gamma=3, seed=0, sampling=UNCHANGED, **options):
+    return speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=accept_sampled, sampling=sampling, generator=seeded(seed),
                               **options)
 
 
@@ -175,16 +176,17 @@ def test_requests_that_cannot_be_served_are_refused_at_once():
 
 
 def test_a_trace_shows_the_numbers_the_decisions_were_made_with():
-    text = list(PROMPT)
-    for r in sampled_rounds(TARGET, DRAFT, PROMPT, 20, trace=True):
-        k, t = len(r.drafted), r.trace
-        logits = TARGET.forward(torch.tensor([text + r.drafted]), None, last=k + 1)[0]
-        torch.testing.assert_close(t.logits, logits, rtol=0, atol=1e-12)
-        torch.testing.assert_close(t.p, logits.softmax(-1), rtol=0, atol=1e-12)
-        if k:
-            rows = DRAFT.forward(torch.tensor([text + r.drafted[:-1]]), None, last=k)[0]
-            torch.testing.assert_close(t.q, rows.softmax(-1), rtol=0, atol=1e-12)
-        passed = [(t.u[i] < t.p[i, x] / t.q[i, x]).item() for i, x in enumerate(r.drafted)]
-        assert r.accepted == (passed + [False]).index(False)
-        assert set(t.seconds) == {"draft", "verify", "accept"} and all(s >= 0 for s in t.seconds.values())
-        text += r.emitted
+    for sampling in (Sampling(), Sampling(0.7, 5, 0.9)):  # one setting for both models
+        text = list(PROMPT)
+        for r in sampled_rounds(TARGET, DRAFT, PROMPT, 20, sampling=sampling, trace=True):
+            k, t = len(r.drafted), r.trace
+            logits = TARGET.forward(torch.tensor([text + r.drafted]), None, last=k + 1)[0]
+            torch.testing.assert_close(t.logits, logits, rtol=0, atol=1e-12)
+            torch.testing.assert_close(t.p, to_probs(logits, sampling), rtol=0, atol=1e-12)
+            if k:
+                rows = DRAFT.forward(torch.tensor([text + r.drafted[:-1]]), None, last=k)[0]
+                torch.testing.assert_close(t.q, to_probs(rows, sampling), rtol=0, atol=1e-12)
+            passed = [(t.u[i] < t.p[i, x] / t.q[i, x]).item() for i, x in enumerate(r.drafted)]
+            assert r.accepted == (passed + [False]).index(False)
+            assert set(t.seconds) == {"draft", "verify", "accept"} and all(s >= 0 for s in t.seconds.values())
+            text += r.emitted
