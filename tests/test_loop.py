@@ -95,6 +95,8 @@ def test_the_caches_are_no_larger_than_the_text_can_become():
         target, draft = map(Spy, tiny_pair(n_ctx, n_ctx))
         next(sampled_rounds(target, draft, PROMPT, n))
         assert (target.cache.capacity, draft.cache.capacity) == (capacity, capacity)
+        next(autoregressive_rounds(target, PROMPT, n))
+        assert target.cache.capacity == capacity
 
 
 def test_counts_and_caches_agree_in_sampled_runs():
