@@ -56,6 +56,8 @@ def check_request(model: Model, prompt: list[int], max_new_tokens: int) -> None:
         raise ValueError("the prompt is empty; it needs at least one token id")
     if len(prompt) > model.config.n_ctx:
         raise ValueError(f"the prompt has {len(prompt)} tokens, but the model's context is {model.config.n_ctx}; shorten it")
+    if not all(0 <= token < model.config.n_vocab for token in prompt):
+        raise ValueError(f"the prompt has ids that are not among the model's {model.config.n_vocab} tokens")
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens must be at least 0, not {max_new_tokens}")
 

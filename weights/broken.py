@@ -31,7 +31,7 @@ def what_is_wrong(path: Path, error: Exception) -> str:
         header = file.read(min(int.from_bytes(start[:8], "little"), size))
     expected = _length(start[:8], header)
     if expected is not None and expected > size:
-        return f"is cut short, {size} bytes of {expected}; {FETCH_AGAIN}"
+        return f"is cut short, {size} bytes of at least {expected}; {FETCH_AGAIN}"
     return f"is not a safetensors file ({error}); {FETCH_AGAIN}"
 
 

@@ -4,9 +4,9 @@ Loading alone checks every name and shape. It does not notice a matrix that was 
 program runs the model too. Where a greedy continuation is known from another implementation, ours must equal it, id by
 id. Elsewhere the check is weaker, and says so: plain English must not surprise the model much.
 """
-import argparse
 import sys
 
+from decoding.cli.options import OneLineParser
 from weights.errors import DownloadError, WeightsError
 from weights.registry import KNOWN_NAMES, resolve
 
@@ -28,7 +28,7 @@ MOST_NATS_PER_TOKEN = 4.5
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m weights.check", description="Check that a model's weights load right.")
+    parser = OneLineParser(prog="python -m weights.check", description="Check that a model's weights load right.")
     parser.add_argument("name", nargs="?", default="gpt2", metavar="NAME",
                         help=f"{', '.join(KNOWN_NAMES)}, a ./folder, or owner/name on the hub (default: gpt2)")
     name = parser.parse_args().name

@@ -8,6 +8,7 @@ def table(runs: dict[str, Generation]) -> str:
     rows = {
         "new tokens": [str(run.new_tokens) for run in runs.values()],
         "tokens/s": [number(run.tokens_per_second, ".1f") for run in runs.values()],
+        "ended by": [run.finish_reason for run in runs.values()],
         "rounds (target passes)": [str(len(run.rounds)) for run in runs.values()],
         "tokens per round": [number(run.tokens_per_round, ".2f") for run in runs.values()],
         "accepted/drafted": [share(run.accepted, run.drafted) for run in runs.values()],
