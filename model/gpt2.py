@@ -82,10 +82,7 @@ class GPT2(nn.Module):
         T = tokens.shape[1]
         last = T if last is None else last
         start = 0 if cache is None else cache.length
-        if start + T > self.config.n_ctx:
-            raise ValueError(f"the model reads at most {self.config.n_ctx} tokens, not {start + T}")
-        if not 0 <= last <= T:
-            raise ValueError(f"the last {last} of {T} positions were asked for")
+        check_block(self.config, start, T, last)
         x = self.wte(tokens) + self.wpe.weight[start:start + T]  # (B, T, n_embd)
         mask = block_mask(start, T, x)
         for layer, block in enumerate(self.h):
@@ -98,6 +95,14 @@ class GPT2(nn.Module):
     def new_cache(self, capacity: int, batch: int = 1) -> KVCache:
         """An empty cache for `capacity` positions of `batch` sequences, on the model's device and in its dtype."""
         return KVCache(self.config, capacity, batch, self.wpe.weight.device, self.wpe.weight.dtype)
+
+
+def check_block(config: GPT2Config, start: int, T: int, last: int) -> None:
+    """Raises ValueError unless T tokens behind `start` others fit into the context, and `last` of them can be asked for."""
+    if start + T > config.n_ctx:
+        raise ValueError(f"the model reads at most {config.n_ctx} tokens, not {start + T}")
+    if not 0 <= last <= T:
+        raise ValueError(f"the last {last} of {T} positions were asked for")
 
 
 def block_mask(start: int, T: int, x: Tensor) -> Tensor | None:

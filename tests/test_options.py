@@ -97,7 +97,7 @@ def test_help_and_the_list_of_models_need_no_torch(without_torch):
 
 
 def test_every_option_is_tried():
-    files = (Path(__file__).parent / f"test_{name}.py" for name in ("generate", "report", "streaming"))
+    files = (Path(__file__).parent / f"test_{name}.py" for name in ("generate", "graphs", "report", "streaming"))
     tests = "".join(file.read_text(encoding="utf-8") for file in files)
     assert [option for option in OPTIONS if f'"{option}"' not in tests] == ["--help", "--list-models"]
 
@@ -106,7 +106,7 @@ def test_what_is_left_open_is_filled_in():
     assert vars(parse([])) == {
         "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large", "draft": "tales-small", "mode": "compare",
         "gamma": 4, "max_new_tokens": 200, "temperature": 0.0, "top_k": None, "top_p": None, "coupling": None, "seed": None,
-        "device": "auto", "dtype": "float32", "linear": "auto", "no_cache": False, "ignore_eos": False, "allow_special": False,
+        "device": "auto", "dtype": "float32", "linear": "auto", "compile": False, "no_cache": False, "ignore_eos": False, "allow_special": False,
         "trace": False, "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
     assert parse(["--mode", "baseline"]).draft is None

@@ -88,6 +88,7 @@ def make_parser() -> OneLineParser:
         help="number format of the weights (default: %(default)s)")
     add("--linear", choices=["auto", "plain"], default="auto",
         help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
+    add("--compile", action="store_true", help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
     add("--ignore-eos", action="store_true", help="go on behind an end-of-text, which is not printed")
     add("--allow-special", action="store_true", help="read <|endoftext|> in the prompt as the token, not as text")
@@ -127,6 +128,8 @@ def refuse(options: argparse.Namespace) -> str | None:
         return "--quiet would silence --trace and --step"
     if options.quiet and options.mode == "compare" and not options.json:
         return "--quiet would silence the comparison; add --json, or choose another --mode"
+    if options.compile and options.no_cache:
+        return "--compile does nothing with --no-cache: what it replays are steps with a cache"
     if options.temperature == 0:
         for name in ("seed", "top_k", "top_p", "coupling"):
             if getattr(options, name) is not None:

@@ -20,6 +20,8 @@ from decoding.drafters import LookupDrafter
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
+from model import GPT2
+from model.graphs import GraphedGPT2
 from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
 
 
@@ -29,6 +31,8 @@ class Session:
     def __init__(self, options: argparse.Namespace, text: str) -> None:
         self.options = options
         self.device = pick_device(options.device)
+        if options.compile:
+            check_graphs(self.device)
         self.tokenizer = load_tokenizer(options.target)
         if options.draft not in (None, LOOKUP):
             difference = vocabulary_difference(self.tokenizer, load_tokenizer(options.draft))
@@ -37,14 +41,21 @@ class Session:
                                    "choose another --draft")
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
-        dtype = getattr(torch, options.dtype)
-        self.target = load_model(options.target, self.device, dtype, options.linear)
-        check_request(self.target, self.prompt, options.max_new_tokens)
+        self.model = self.load(options.target)
+        check_request(self.model, self.prompt, options.max_new_tokens)
         if options.draft == LOOKUP:
-            self.draft = LookupDrafter(self.target.config.n_vocab)
+            self.draft = LookupDrafter(self.model.config.n_vocab)
         elif options.draft is not None:
-            self.draft = load_model(options.draft, self.device, dtype, options.linear)
+            self.draft = self.ready(self.load(options.draft), 2)  # it catches up with two tokens after full acceptance
+        self.target = self.ready(self.model, 1 if options.gamma is None else as_gamma(options.gamma).largest + 1)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p, self.noise())
+
+    def load(self, name: str) -> GPT2:
+        return load_model(name, self.device, getattr(torch, self.options.dtype), self.options.linear)
+
+    def ready(self, model: GPT2, rows: int) -> GPT2 | GraphedGPT2:
+        """The model as the loops shall run it; `rows` is the largest block they feed it again and again."""
+        return GraphedGPT2(model, (1, rows)) if self.options.compile else model
 
     def encode(self, text: str) -> list[int]:
         """The ids of the prompt; those of an empty one are <|endoftext|>, which GPT-2 was trained to start from."""
@@ -76,7 +87,7 @@ class Session:
     def settings(self) -> dict:
         """Every option's value, and what `auto` and the defaults came to."""
         settings = {key: value for key, value in vars(self.options).items() if key not in ("prompt", "list_models")}
-        return settings | {"device": self.device, "linear": self.target.linear, "threads": torch.get_num_threads()}
+        return settings | {"device": self.device, "linear": self.model.linear, "threads": torch.get_num_threads()}
 
     def decode(self, ids: list[int]) -> str:
         """The text of new ids, without end-of-text; half a character at the end is U+FFFD."""
@@ -156,7 +167,7 @@ def report(session: Session, baseline: Generation | None, speculative: Generatio
     if len(runs) == 2:
         result["speedup"] = speedup(baseline, speculative)
         if session.sampling.deterministic:
-            difference = first_difference(session.target, session.prompt, baseline.tokens, speculative.tokens, session.sampling)
+            difference = first_difference(session.model, session.prompt, baseline.tokens, speculative.tokens, session.sampling)
             console.say(verdict(difference, session.name))
             result["identical"] = difference is None
             if difference is not None:
@@ -175,7 +186,14 @@ def banner(session: Session) -> str:
         how += ", shared Gumbel noise" if sampling.noise is not None else ""
     draft = f", draft {options.draft}, gamma {options.gamma}" if options.draft is not None else ""
     return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
-            f"{torch.get_num_threads()} threads, linear layers: {session.target.linear}")
+            f"{torch.get_num_threads()} threads, linear layers: {session.model.linear}"
+            + (", CUDA graphs" if options.compile else ""))
+
+
+def check_graphs(device: str) -> None:
+    """Raises ValueError for a device that has no CUDA graphs. On a CPU the compiler was tried instead: it gained nothing."""
+    if device != "cuda":
+        raise ValueError(f"--compile replays CUDA graphs, and this runs on {device}; leave it out")
 
 
 def pick_device(name: str) -> str:

@@ -1,0 +1,159 @@
+"""model/graphs.py: with every shape fixed, the logits and the ids are the same. The shapes run on every device there is;
+they are recorded on CUDA only, and elsewhere the recording itself runs against a stand-in for CUDA's."""
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from decoding import Sampling, autoregressive, speculative_greedy, speculative_sampling
+from decoding.cli import session
+from model import GPT2, GPT2Config
+from model.graphs import FixedBlock, GraphedGPT2, record
+from tests.commands import ask, one_line, write_pair
+
+CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=40)
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def eager(device="cpu", seed=0, config=CONFIG):
+    """Weights large enough that every one of them shows in the logits."""
+    gpt2 = GPT2(config).requires_grad_(False).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for weight in gpt2.parameters():
+        weight.copy_(torch.randn(weight.shape, generator=generator) * 0.2)
+    return gpt2.to(device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("T", range(1, 8))
+@pytest.mark.parametrize("start", [0, 1, 17, 33])
+def test_logits_are_the_same(device, T, start):
+    """Filled up or not, behind any prefix, up to the last place of the context, over what a rejected block left behind."""
+    plain, graphed = eager(device), GraphedGPT2(eager(device), (1, 3, 5))
+    text = torch.arange(100, 100 + start + T)[None]
+    want = plain(text)[:, start:]
+    cache = graphed.new_cache(start + T)
+    if start > 0:
+        graphed.forward(text[:, :start], cache, last=0)
+        rejected = min(5, CONFIG.n_ctx - start)
+        graphed.forward(torch.full((1, rejected), 7), cache)
+        cache.truncate(start)
+    for last in (T, T - 1, 0):
+        logits = graphed.forward(text[:, start:], cache, last)
+        assert logits.shape == (1, last, CONFIG.n_vocab)
+        torch.testing.assert_close(logits, want[:, T - last:], rtol=0, atol=1e-4)
+        assert cache.length == start + T
+        cache.truncate(start)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_ids_are_the_same_for_any_prompt_and_gamma(device):
+    """Up to the end of the context, where blocks get shorter; with a draft that is right, wrong, and half the time right."""
+    plain, near = eager(device), eager(device)
+    near.h[2].mlp.c_proj.weight += 0.02 * torch.randn(near.h[2].mlp.c_proj.weight.shape, generator=torch.Generator().manual_seed(3)).to(device)
+    kept = set()
+    for gamma in (0, 1, 4):
+        target = GraphedGPT2(plain, (1, gamma + 1))
+        for draft in (plain, near, eager(device, seed=1)):
+            graphed = GraphedGPT2(draft, (1, 2))
+            for prompt in ([5], [5, 6], list(range(30))):
+                want = autoregressive(plain, prompt, 100).tokens
+                assert autoregressive(target, prompt, 100).tokens == want
+                run = speculative_greedy(target, graphed, prompt, 100, gamma=gamma)
+                assert run.tokens == want
+                kept.add(run.accepted_per_tested)
+                sampling = Sampling(temperature=0.8, top_k=20)
+                runs = [speculative_sampling(*pair, prompt, 100, gamma=gamma, sampling=sampling, generator=torch.Generator().manual_seed(2))
+                        for pair in ((target, graphed), (plain, draft))]
+                assert runs[0].tokens == runs[1].tokens
+    assert {0, 1} < kept
+
+
+def test_nothing_is_made_after_the_start_whatever_the_prompt(monkeypatch):
+    """One block per shape and one cache; all runs work on the same memory."""
+    plain = eager()
+    target, draft = GraphedGPT2(plain, (1, 5)), GraphedGPT2(plain, (1, 2))
+    made, shapes = [], set()
+    monkeypatch.setattr("model.graphs.FixedBlock", made.append)
+    monkeypatch.setattr(plain, "new_cache", made.append)
+    for graphed in (target, draft):
+        for block in graphed.blocks.values():
+            block.run = lambda run=block.run, block=block: shapes.add((block.tokens.shape, block.tokens.data_ptr())) or run()
+    addresses = {target.new_cache(1).keys.data_ptr() for _ in range(3)}
+    for length in (1, 2, 5, 6, 20, 39):
+        speculative_greedy(target, draft, list(range(length)), 30)
+    assert made == [] and len(shapes) == 4 and len(addresses) == 1
+
+
+def test_rows_that_are_not_recorded_run_as_usual(monkeypatch):
+    graphed = GraphedGPT2(eager(), (1, 4))
+    monkeypatch.setattr(FixedBlock, "__call__", lambda *_: pytest.fail("replayed"))
+    tokens = torch.arange(9)[None]
+    assert torch.equal(graphed.forward(tokens, graphed.new_cache(9)), eager()(tokens))
+    assert torch.equal(graphed.forward(tokens[:, :2]), eager()(tokens[:, :2]))
+
+
+def test_logits_outlive_the_next_step():
+    graphed = GraphedGPT2(eager(), (1,))
+    cache = graphed.new_cache(9)
+    first = graphed.forward(torch.tensor([[1]]), cache)
+    before = first.clone()
+    graphed.forward(torch.tensor([[2]]), cache)
+    assert torch.equal(first, before)
+
+
+def test_refusals_change_nothing():
+    graphed = GraphedGPT2(eager(), (1, 5))
+    old = graphed.new_cache(9)
+    cache = graphed.new_cache(9)
+    with pytest.raises(ValueError, match="no longer in use"):
+        graphed.forward(torch.tensor([[1]]), old)
+    graphed.forward(torch.arange(38)[None], cache, last=0)
+    for tokens, last in (([1, 2, 3], 1), ([1], 2)):
+        with pytest.raises(ValueError):
+            graphed.forward(torch.tensor([tokens]), cache, last)
+    assert cache.length == 38
+
+
+def test_recording(monkeypatch):
+    """Warmed up beside the stream that is used, recorded once, then replayed into the same tensor."""
+    calls, out = [], torch.zeros(1)
+    stream = SimpleNamespace(wait_stream=lambda other: calls.append("wait"))
+
+    class Graph:
+        def replay(self):
+            calls.append("replay")
+
+    @contextlib.contextmanager
+    def within(name):
+        calls.append(f"begin {name}")
+        yield
+        calls.append(f"end {name}")
+
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "stream", lambda s: within("side"))
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph: within("graph"))
+    replay = record(lambda: calls.append("forward") or out)
+    assert calls == ["wait", "begin side", *["forward"] * 3, "end side", "wait", "begin graph", "forward", "end graph"]
+    assert replay() is out and replay() is out
+    assert calls[-2:] == ["replay"] * 2
+
+
+def test_on_the_command_line(capsys, tmp_path, monkeypatch):
+    """Refused where there is no CUDA; with the refusal out of the way the text is the one without it."""
+    pair = write_pair(tmp_path)
+    arguments = [*pair, "abc", "--max-new-tokens", 40]
+    if not torch.cuda.is_available():
+        assert "leave it out" in one_line(ask(capsys, *arguments, "--compile"))
+        assert "cuda" in one_line(ask(capsys, *arguments, "--compile", "--device", "cuda"))
+    assert "does nothing" in one_line(ask(capsys, *arguments, "--compile", "--no-cache"))
+    monkeypatch.setattr(session, "check_graphs", lambda device: None)
+    for more in ([], ["--gamma", 7], ["--gamma", "auto"], ["--draft", "lookup"], ["--temperature", 0.8, "--seed", 3]):
+        plain, graphed = ask(capsys, *arguments, *more), ask(capsys, *arguments, *more, "--compile")
+        assert graphed.code == 0 and graphed.out == plain.out
+        assert "CUDA graphs" in graphed.err and ("ids identical: yes" in graphed.err or "--temperature" in more)
+    baseline = ask(capsys, "--target", pair[1], "abc", "--max-new-tokens", 40, "--mode", "baseline", "--compile")
+    assert baseline.code == 0 and baseline.out == ask(capsys, *arguments).out
