@@ -4,6 +4,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from decoding.sampling import send
 from decoding.stopwatch import synchronize
 
 
@@ -38,7 +39,7 @@ def feed(model: Model, cache: Cache | None, tokens: list[int], drafted: Tensor =
     drafted (k,) -> (last, n_vocab)
     """
     start = 0 if cache is None else cache.length
-    unread = torch.tensor(tokens[start:], dtype=torch.long, device=drafted.device)
+    unread = send(torch.tensor(tokens[start:], dtype=torch.long), drafted.device)
     drafted = drafted[max(0, start - len(tokens)):]
     return model.forward(torch.cat([unread, drafted])[None], cache, last=last)[0]
 

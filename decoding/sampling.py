@@ -135,7 +135,12 @@ def draw(probs: Tensor, generator: torch.Generator) -> Tensor:
 
 def uniform(shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> Tensor:
     """Independent uniforms from [0, 1) on `device`; the generator may live on another one."""
-    return torch.rand(shape, generator=generator, device=generator.device, dtype=widest(device)).to(device)
+    return send(torch.rand(shape, generator=generator, device=generator.device, dtype=widest(device)), device)
+
+
+def send(x: Tensor, device: torch.device) -> Tensor:
+    """x on `device`. On CUDA without waiting for what is still at work there: x is copied aside before this returns."""
+    return x.to(device, non_blocking=device.type == "cuda")
 
 
 def widest(device: torch.device) -> torch.dtype:

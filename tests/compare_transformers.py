@@ -2,6 +2,8 @@
 
     OMP_PROC_BIND=true python -m tests.compare_transformers > table.md
 
+On a GPU: add --device cuda --compile, and --dtypes bfloat16 is the number format to look at.
+
 Writes a counting target and counting drafts of official shape (tests/make_counting_gpt2.py) into a temporary folder, so
 the right ids are known. Every arm continues the same prompt greedily by the same number of tokens, is timed as a whole,
 prompt included, and takes turns with the others. The limit is what reading the target's weights from memory once per
@@ -13,6 +15,8 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -21,6 +25,9 @@ import transformers
 from transformers import GPT2LMHeadModel
 
 from decoding import autoregressive, speculative_greedy
+from decoding.stopwatch import synchronize
+from model import GPT2
+from model.graphs import GraphedGPT2
 from tests.make_counting_gpt2 import write_checkpoint
 from weights import load_model
 
@@ -33,7 +40,7 @@ def main() -> None:
     torch.set_grad_enabled(False)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    print(machine())
+    print(machine(options.device))
     with tempfile.TemporaryDirectory() as folder:
         folders = write(Path(folder), options)
         for dtype in options.dtypes:
@@ -51,6 +58,8 @@ def parse() -> argparse.Namespace:
     add("--tokens", type=int, default=60, help="new tokens per run (default: %(default)s)")
     add("--repeats", type=int, default=3, help="runs of each arm, of which the median counts (default: %(default)s)")
     add("--linear", default="auto", help="our matrix products, auto or plain (default: %(default)s)")
+    add("--device", default="cpu", help="default: %(default)s")
+    add("--compile", action="store_true", help="ours as CUDA graphs")
     return parser.parse_args()
 
 
@@ -68,33 +77,43 @@ def write(folder: Path, options: argparse.Namespace) -> dict[float | str, Path]:
 
 def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argparse.Namespace) -> None:
     """One number format: the cost of a target pass by its rows, then a table for each draft."""
-    ours, theirs = load_both(folders["target"], dtype, options.linear)
+    ours, theirs = load_both(folders["target"], dtype, options)
     size = sum(weight.numel() * weight.element_size() for weight in ours.parameters())
-    limit = bandwidth() / size  # tokens/s
+    limit = bandwidth(options.device) / size  # tokens/s
+    linear, ours = ours.linear, ready(ours, {*ROWS, *(gamma + 1 for gamma in options.gammas)}, options)
     name = str(dtype).removeprefix("torch.")
     print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights read at {limit * size / 1e9:.1f} GB/s: "
-          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {ours.linear}.\n")
+          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {linear}.\n")
     print("One target pass over n tokens: " + ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
                                                         for n, seconds in passes(ours).items()) + ".", flush=True)
     for spoil in options.spoil:
-        arms = make_arms(ours, theirs, *load_both(folders[spoil], dtype, options.linear), options)
+        arms = make_arms(ours, theirs, *draft_pair(folders[spoil], dtype, options), options)
         times, wrong = race(arms, options, f"{name}, spoil {spoil}")
         speeds = {arm: options.tokens / median(values) for arm, values in times.items()}
         print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
         print(table(speeds, wrong, limit, options.gammas), flush=True)
 
 
-def load_both(folder: Path, dtype: torch.dtype, linear: str):
+def ready(model: GPT2, rows: set[int], options: argparse.Namespace) -> GPT2 | GraphedGPT2:
+    return GraphedGPT2(model, tuple(rows)) if options.compile else model
+
+
+def load_both(folder: Path, dtype: torch.dtype, options: argparse.Namespace):
     """The same weights in this project's model and in transformers'."""
     say(f"loading {folder.name}")
-    theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").eval()
+    theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").eval().to(options.device)
     theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
-    return load_model(folder, dtype=dtype, linear=linear), theirs
+    return load_model(folder, options.device, dtype, options.linear), theirs
+
+
+def draft_pair(folder: Path, dtype: torch.dtype, options: argparse.Namespace):
+    ours, theirs = load_both(folder, dtype, options)
+    return ready(ours, {1, 2}, options), theirs
 
 
 def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace) -> dict:
     """{(who, gamma): a function that continues PROMPT by n tokens and returns the new ids}; gamma 0 is plain decoding."""
-    prompt = torch.tensor([PROMPT])
+    prompt = torch.tensor([PROMPT], device=options.device)
 
     def generate(n, gamma):
         assistant = {}
@@ -144,31 +163,34 @@ def passes(model) -> dict[int, float]:
     """Median seconds of one pass over n tokens behind the prompt, for each n of ROWS."""
     times = {n: [] for n in ROWS}
     cache = model.new_cache(len(PROMPT) + max(ROWS))
-    model(torch.tensor([PROMPT]), cache, last=0)
+    model.forward(torch.tensor([PROMPT]), cache, last=0)
     for _ in range(7):
         for n in ROWS:
-            start = time.perf_counter()
-            model(torch.tensor([PROMPT[:n]]), cache)
-            times[n].append(time.perf_counter() - start)
+            times[n].append(seconds(partial(model.forward, torch.tensor([PROMPT[:n]]), cache)))
             cache.truncate(len(PROMPT))
     return {n: median(values) for n, values in times.items()}
 
 
-def bandwidth() -> float:
+def bandwidth(device: str) -> float:
     """Bytes per second of summing 1 GiB, which no cache holds: the best of several runs."""
-    block = torch.ones(2**28)
-    best = float("inf")
-    for _ in range(10):
-        start = time.perf_counter()
-        block.sum()
-        best = min(best, time.perf_counter() - start)
+    block = torch.ones(2**28, device=device)
+    best = min(seconds(block.sum) for _ in range(10))
     return block.numel() * block.element_size() / best
 
 
-def machine() -> str:
+def seconds(work: Callable[[], object]) -> float:
+    synchronize()
+    start = time.perf_counter()
+    work()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def machine(device: str) -> str:
     cpuinfo = Path("/proc/cpuinfo")
     names = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")] if cpuinfo.exists() else []
-    return (f"{names[0] if names else platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, "
+    gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
+    return (f"{gpu}{names[0] if names else platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, "
             f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, transformers {transformers.__version__}")
 
 

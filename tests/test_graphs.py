@@ -96,6 +96,8 @@ def test_rows_that_are_not_recorded_run_as_usual(monkeypatch):
 
 def test_logits_outlive_the_next_step():
     graphed = GraphedGPT2(eager(), (1,))
+    block, same = graphed.blocks[1], torch.empty(1, 1, CONFIG.n_vocab)
+    block.run = lambda forward=block.run: same.copy_(forward())  # as a replay does
     cache = graphed.new_cache(9)
     first = graphed.forward(torch.tensor([[1]]), cache)
     before = first.clone()
