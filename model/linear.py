@@ -15,9 +15,7 @@ from torch import Tensor, nn
 
 from model.gpt2 import GPT2, TiedHead
 
-ROWS = (1, 2, 5)  # what is timed: a step of the plain loop, the draft's catching up, a verification
-LAYERS = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
-PACKED = "packed for oneDNN"
+ROWS = (1, 5)  # what is timed: a step of the plain loop, and a verification
 
 
 def pack(model: GPT2, linear: str = "auto") -> GPT2:
@@ -27,41 +25,29 @@ def pack(model: GPT2, linear: str = "auto") -> GPT2:
     inference: it stays on its device and in its dtype. `copy.deepcopy(model)` is a plain model again.
     Needs memory for one matrix more than the model has.
     """
-    weights = {name: model.h[0].get_submodule(name).weight for name in LAYERS}
-    choices = {name: "nn.Linear" if linear == "plain" else fastest(weight.device.type, weight.dtype, weight.shape)
-               for name, weight in weights.items()}
-    packed = [name for name in LAYERS if choices[name] == PACKED]
-    for block in model.h:
-        for name in packed:
-            layer = block.get_submodule(name)
-            block.set_submodule(name, PackedLinear(layer.weight, layer.bias))
-    if packed:
+    model.linear = "nn.Linear" if linear == "plain" else fastest(model.wte.weight.device.type, model.wte.weight.dtype)
+    if model.linear == PACKED:
+        for block in model.h:
+            for part, name in ((block.attn, "c_attn"), (block.attn, "c_proj"), (block.mlp, "c_fc"), (block.mlp, "c_proj")):
+                layer = getattr(part, name)
+                setattr(part, name, PackedLinear(layer.weight, layer.bias))
         model.head = UnpackedHead()
-    model.linear = describe(choices)
     return model
 
 
-def describe(choices: dict[str, str]) -> str:
-    """One line for all layers, and where they differ, which ones stayed as they were."""
-    if len(set(choices.values())) == 1:
-        return choices[LAYERS[0]]
-    return f"{PACKED} but for {', '.join(name for name in LAYERS if choices[name] != PACKED)}"
+PACKED = "packed for oneDNN"
 
 
 @cache  # one choice for the whole process, so that the same weights loaded twice give the same logits
-def fastest(device: str, dtype: torch.dtype, shape: tuple[int, int]) -> str:
-    """What to multiply a matrix (out, in) with: PACKED, or nn.Linear and the reason. Times both, which takes some 0.1 s.
-
-    Packing is for matrices that come from memory. A small one is at hand in the processor's cache, and there the longer
-    way to oneDNN can cost more than it saves.
-    """
+def fastest(device: str, dtype: torch.dtype) -> str:
+    """Which matrix products to use: PACKED, or nn.Linear and the reason. Times both, which takes some 0.1 s."""
     if device != "cpu":
         return "nn.Linear"
-    weight, bias = torch.ones(shape, dtype=dtype), torch.ones(shape[0], dtype=dtype)
+    weight, bias = torch.ones(4096, 1024, dtype=dtype), torch.ones(4096, dtype=dtype)
     try:
         products = PackedLinear(weight, bias), partial(F.linear, weight=weight, bias=bias)
         for _ in range(3):  # on a busy machine one measurement can be wrong
-            packed, plain = seconds(products, shape[1], dtype)
+            packed, plain = seconds(products, dtype)
             if packed < plain:
                 return PACKED
     except (AttributeError, RuntimeError):  # no such operator in this PyTorch; or not for this processor, or this dtype
@@ -70,11 +56,11 @@ def fastest(device: str, dtype: torch.dtype, shape: tuple[int, int]) -> str:
 
 
 @torch.no_grad()
-def seconds(products: tuple[Callable[[Tensor], Tensor], ...], n_in: int, dtype: torch.dtype) -> list[float]:
+def seconds(products: tuple[Callable[[Tensor], Tensor], ...], dtype: torch.dtype) -> list[float]:
     """How long each takes for all of ROWS when nothing disturbs it. They take turns, so that what disturbs one disturbs all."""
     totals = [0.0] * len(products)
     for rows in ROWS:
-        calls = [partial(product, torch.ones(1, rows, n_in, dtype=dtype)) for product in products]
+        calls = [partial(product, torch.ones(1, rows, 1024, dtype=dtype)) for product in products]
         times = [[timeit.timeit(call, number=1) for call in calls] for _ in range(12)]
         totals = [total + min(column) for total, column in zip(totals, zip(*times))]
     return totals
