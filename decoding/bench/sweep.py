@@ -15,7 +15,7 @@ from decoding.bench.measure import Pair, identity, measure_task
 from decoding.bench.progress import Progress
 from decoding.bench.rows import ROWS, Rows, check_settings, have
 from decoding.bench.summary import best_gamma_line, report
-from decoding.cli.session import pick_device
+from decoding.cli.device import pick_device
 from decoding.cli.trace import name
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule

@@ -10,6 +10,7 @@ import torch
 from decoding.adaptive import as_gamma
 from decoding.baseline import autoregressive_rounds, check_request
 from decoding.cli.console import Console
+from decoding.cli.device import check_graphs, pick_device
 from decoding.cli.options import LOOKUP
 from decoding.cli.report import as_json, speedup, table, verdict
 from decoding.cli.streaming import LEGEND, TextStream
@@ -188,19 +189,3 @@ def banner(session: Session) -> str:
     return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
             f"{torch.get_num_threads()} threads, linear layers: {session.model.linear}"
             + (", CUDA graphs" if options.compile else ""))
-
-
-def check_graphs(device: str) -> None:
-    """Raises ValueError for a device that has no CUDA graphs. On a CPU the compiler was tried instead: it gained nothing."""
-    if device != "cuda":
-        raise ValueError(f"--compile replays CUDA graphs, and this runs on {device}; leave it out")
-
-
-def pick_device(name: str) -> str:
-    """The device to run on; `auto` is the accelerator if there is one. Raises ValueError for one that is not there."""
-    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return next(device for device in ("cuda", "mps", "cpu") if present[device])
-    if not present[name]:
-        raise ValueError(f"there is no {name} device here; leave --device out, or say --device cpu")
-    return name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from decoding.cli.session import pick_device
+from decoding.cli.device import pick_device
 from model import GPT2, GPT2Config
 from weights.load import load_model
 from weights.training.card import make_card
