@@ -1,107 +1,90 @@
 """Matrix products for a model that is only run: the same weights, laid out in memory as this processor reads them best.
 
 Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one. On many processors
-nn.Linear is far from that: the library behind it rearranges the matrix again in every call with more than one row.
-oneDNN, which is part of PyTorch, multiplies with a matrix that was rearranged once, in advance. The two operators are
-the ones that PyTorch's own compiler puts into a frozen model; they are not documented, so nothing here relies on them.
+nn.Linear is far from that: the library behind it is made for many rows, and rearranges the matrix whenever there is more
+than one. `model.strips` and `model.onednn` rearrange it once. Here the fastest of the three is chosen by trying them.
 """
+import time
 import timeit
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.gpt2 import GPT2, TiedHead
+from model.gpt2 import GPT2
+from model.onednn import OneDNNHead, OneDNNLinear
+from model.strips import StripHead, StripLinear
 
-ROWS = (1, 5)  # what is timed: a step of the plain loop, and a verification
+PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
+LAYERS = {STRIPS: StripLinear, ONEDNN: OneDNNLinear}
+HEADS = {STRIPS: StripHead, ONEDNN: OneDNNHead}
+ROWS = (1, 3, 5)  # what is timed: a step of the plain loop, and verifications with gamma 2 and 4
+CHOSEN = {}  # for n_embd, on which the shapes depend, and a dtype: what `fastest` has found
+LONG_ENOUGH = 0.1  # seconds to time each number of rows
+SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turns, they push each other out of the cache
 
 
 def pack(model: GPT2, linear: str = "auto") -> GPT2:
-    """Give the model, in place, the fastest matrix products there are here; `model.linear` says which and why.
+    """Give the model, in place, the fastest matrix products there are here; `model.linear` says which.
 
     linear: "auto" or "plain" for nn.Linear as it is. A packed model computes the same up to rounding, but is for
     inference: it stays on its device and in its dtype. `copy.deepcopy(model)` is a plain model again.
-    Needs memory for one matrix more than the model has.
+    Needs memory for one matrix more than the model has, and for two copies of SAMPLE bytes, or of one block, to choose.
     """
-    model.linear = "nn.Linear" if linear == "plain" else fastest(model.wte.weight.device.type, model.wte.weight.dtype)
-    if model.linear == PACKED:
-        for block in model.h:
-            for part, name in ((block.attn, "c_attn"), (block.attn, "c_proj"), (block.mlp, "c_fc"), (block.mlp, "c_proj")):
-                layer = getattr(part, name)
-                setattr(part, name, PackedLinear(layer.weight, layer.bias))
-        model.head = UnpackedHead()
+    choice, why = (PLAIN, "") if linear == "plain" else fastest(model)
+    model.linear = choice + why
+    if choice != PLAIN:
+        for part, name in linears(model.h):
+            layer = getattr(part, name)
+            setattr(part, name, LAYERS[choice](layer.weight, layer.bias))
+        model.head = HEADS[choice]()
     return model
 
 
-PACKED = "packed for oneDNN"
+def linears(blocks: nn.ModuleList) -> list[tuple[nn.Module, str]]:
+    """Where the linear layers are: the module that has one, and under what name."""
+    return [place for block in blocks for place in (
+        (block.attn, "c_attn"), (block.attn, "c_proj"), (block.mlp, "c_fc"), (block.mlp, "c_proj"))]
 
 
-@cache  # one choice for the whole process, so that the same weights loaded twice give the same logits
-def fastest(device: str, dtype: torch.dtype) -> str:
-    """Which matrix products to use: PACKED, or nn.Linear and the reason. Times both, which takes some 0.1 s."""
-    if device != "cpu":
-        return "nn.Linear"
-    weight, bias = torch.ones(4096, 1024, dtype=dtype), torch.ones(4096, dtype=dtype)
-    try:
-        products = PackedLinear(weight, bias), partial(F.linear, weight=weight, bias=bias)
-        for _ in range(3):  # on a busy machine one measurement can be wrong
-            packed, plain = seconds(products, dtype)
-            if packed < plain:
-                return PACKED
-    except (AttributeError, RuntimeError):  # no such operator in this PyTorch; or not for this processor, or this dtype
-        return f"nn.Linear (no packing for {str(dtype).removeprefix('torch.')} here)"
-    return "nn.Linear (packing gains nothing here)"
+def fastest(model: GPT2) -> tuple[str, str]:
+    """What to use for this model, and in brackets what there is not: the choice for the first model of its width in this
+    process, so that the same weights loaded twice give the same logits. Takes about a second for GPT-2 Large."""
+    weight = model.wte.weight
+    if weight.device.type != "cpu":
+        return PLAIN, ""
+    key = (model.config.n_embd, weight.dtype)
+    if key not in CHOSEN:
+        size = sum(weight.nbytes for weight in model.h[0].parameters())
+        CHOSEN[key] = compare([getattr(*place) for place in linears(model.h[:max(1, SAMPLE // size)])])
+    return CHOSEN[key]
 
 
 @torch.no_grad()
-def seconds(products: tuple[Callable[[Tensor], Tensor], ...], dtype: torch.dtype) -> list[float]:
+def compare(plain: list[nn.Linear]) -> tuple[str, str]:
+    candidates, missing = {PLAIN: plain}, ""
+    for name, kind in LAYERS.items():
+        try:
+            candidates[name] = [kind(layer.weight, layer.bias) for layer in plain]
+        except (AttributeError, RuntimeError):  # no such operator in this PyTorch, or not for this processor, dtype or shape
+            missing = f" (no {name} for {str(plain[0].weight.dtype).removeprefix('torch.')} here)"
+    times = seconds(candidates)
+    return min(times, key=times.get), missing
+
+
+def seconds(candidates: dict[str, list[nn.Module]]) -> dict[str, float]:
     """How long each takes for all of ROWS when nothing disturbs it. They take turns, so that what disturbs one disturbs all."""
-    totals = [0.0] * len(products)
+    totals = dict.fromkeys(candidates, 0.0)
     for rows in ROWS:
-        calls = [partial(product, torch.ones(1, rows, 1024, dtype=dtype)) for product in products]
-        times = [[timeit.timeit(call, number=1) for call in calls] for _ in range(12)]
-        totals = [total + min(column) for total, column in zip(totals, zip(*times))]
+        xs = [layer.weight.new_ones(1, rows, layer.in_features) for layer in candidates[PLAIN]]
+        calls = {name: partial(apply, layers, xs) for name, layers in candidates.items()}
+        turns, end = [], time.perf_counter() + LONG_ENOUGH
+        while not turns or time.perf_counter() < end:
+            turns.append({name: timeit.timeit(call, number=1) for name, call in calls.items()})
+        totals = {name: total + min(turn[name] for turn in turns) for name, total in totals.items()}
     return totals
 
 
-class PackedLinear(nn.Module):
-    """nn.Linear for inference. Its weight is kept in the blocks in which oneDNN reads it, and in no other form."""
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        super().__init__()
-        blocks = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS[-1])
-        self.weight = nn.Parameter(blocks, requires_grad=False)  # (out, in), opaque: only oneDNN can read it
-        self.bias = nn.Parameter(bias.detach(), requires_grad=False)  # (out,)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")  # (..., out)
-
-    def __deepcopy__(self, memo: dict) -> nn.Linear:
-        """A copy is an nn.Linear: it can be converted, moved and trained."""
-        copy = nn.Linear(*reversed(self.weight.shape), device="meta", dtype=self.weight.dtype)
-        copy.weight = nn.Parameter(self.weight.to_dense(), requires_grad=False)
-        copy.bias = nn.Parameter(self.bias.detach().clone(), requires_grad=False)
-        return copy
-
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "weight"] = self.weight.to_dense()  # a copy, as any model can load it
-
-    def _apply(self, fn, recurse: bool = True) -> nn.Module:
-        """Called by .to(), .half() and their like, which cannot change a packed weight."""
-        new = fn(self.bias)
-        if (new.device, new.dtype) != (self.bias.device, self.bias.dtype):
-            raise RuntimeError("a packed model keeps its device and dtype; convert copy.deepcopy(model), which is a plain one")
-        return self
-
-
-class UnpackedHead(TiedHead):
-    """The head, through oneDNN too, but with the rows as the embedding needs them: packing them would store them twice."""
-
-    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(x, wte, None, "none", [], "")  # (B, T, n_vocab)
-
-    def __deepcopy__(self, memo: dict) -> TiedHead:
-        return TiedHead()
+def apply(layers: list[nn.Module], xs: list[Tensor]) -> None:
+    for layer, x in zip(layers, xs):
+        layer(x)

@@ -1,18 +1,28 @@
 """model/linear.py: packed or plain, the logits and the ids are the same; and nn.Linear stays where there is no packing."""
 import copy
+import gc
 
 import pytest
 import torch
 
 import model.linear
+import model.onednn
 from decoding import autoregressive, speculative_greedy
 from model import GPT2, GPT2Config
-from model.linear import PACKED, PackedLinear, fastest, pack
+from model.linear import CHOSEN, LAYERS, ONEDNN, PLAIN, STRIPS, fastest, pack
+from model.onednn import OneDNNLinear, layout
 from weights import load_model
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
-HERE = torch.backends.mkldnn.is_available()
-needs_packing = pytest.mark.skipif(not HERE, reason="this PyTorch has no oneDNN")
+@torch.no_grad()
+def onednn_is_here():
+    try:
+        return bool(OneDNNLinear(torch.ones(64, 64), torch.ones(64)))
+    except (AttributeError, RuntimeError):
+        return False
+
+
+needs_onednn = pytest.mark.skipif(not onednn_is_here(), reason="no oneDNN here, or it does not lay out weights in strips")
 
 
 def plain(dtype=torch.float32, seed=0):
@@ -24,10 +34,10 @@ def plain(dtype=torch.float32, seed=0):
     return gpt2
 
 
-@pytest.fixture
-def packed(monkeypatch):
-    """The same weights packed, whatever is faster here."""
-    monkeypatch.setattr(model.linear, "fastest", lambda device, dtype: PACKED)
+@pytest.fixture(params=[STRIPS, pytest.param(ONEDNN, marks=needs_onednn)])
+def packed(request, monkeypatch):
+    """The same weights packed, whatever is fastest here."""
+    monkeypatch.setattr(model.linear, "fastest", lambda gpt2: (request.param, ""))
     return pack(plain())
 
 
@@ -35,8 +45,7 @@ def layers(gpt2):
     return [layer for block in gpt2.h for layer in (block.attn.c_attn, block.attn.c_proj, block.mlp.c_fc, block.mlp.c_proj)]
 
 
-@needs_packing
-@pytest.mark.parametrize("batch, rows", [(1, n) for n in range(1, 10)] + [(1, 64), (3, 5)])
+@pytest.mark.parametrize("batch, rows", [(1, n) for n in range(1, 12)] + [(1, 64), (3, 2), (3, 5)])
 def test_logits_are_the_same(packed, batch, rows):
     tokens = torch.arange(batch * (7 + rows)).view(batch, -1)
     want = plain()(tokens)
@@ -46,7 +55,6 @@ def test_logits_are_the_same(packed, batch, rows):
     torch.testing.assert_close(packed(tokens), want, rtol=0, atol=1e-4)
 
 
-@needs_packing
 def test_ids_are_the_same(packed):
     want = autoregressive(plain(), [1, 2, 3], 70).tokens
     assert autoregressive(packed, [1, 2, 3], 70).tokens == want
@@ -55,27 +63,24 @@ def test_ids_are_the_same(packed):
         assert speculative_greedy(packed, packed, [1, 2, 3], 70, gamma=gamma).corrections == 0
 
 
-@needs_packing
 def test_the_weights_are_kept_once_and_can_be_had_back(packed):
-    assert all(isinstance(layer, PackedLinear) and layer.weight.is_mkldnn for layer in layers(packed))
+    assert all(type(layer) is LAYERS[packed.linear] for layer in layers(packed))
     want = plain().state_dict()
     assert packed.state_dict().keys() == want.keys()
     assert all(torch.equal(weight, want[name]) for name, weight in packed.state_dict().items())
     assert sum(weight.numel() for weight in packed.parameters()) == sum(weight.numel() for weight in want.values())
 
 
-@needs_packing
 def test_a_copy_is_a_plain_model(packed):
     tokens = torch.arange(12)[None]
     unpacked = copy.deepcopy(packed)
-    assert not any(isinstance(layer, PackedLinear) for layer in layers(unpacked))
+    assert all(type(layer) is torch.nn.Linear for layer in layers(unpacked))
     assert torch.equal(unpacked(tokens), plain()(tokens))
     assert torch.equal(unpacked.double()(tokens), plain().double()(tokens))
     unpacked.requires_grad_(True)(tokens).sum().backward()
     assert all(weight.grad is not None for weight in unpacked.parameters())
 
 
-@needs_packing
 def test_a_packed_model_refuses_to_be_converted(packed):
     packed.float().to("cpu").eval()  # these change nothing
     for conversion in (torch.float64, torch.bfloat16, "meta"):
@@ -83,15 +88,43 @@ def test_a_packed_model_refuses_to_be_converted(packed):
             pack(plain()).to(conversion)
 
 
+@needs_onednn
+def test_onednn_and_pytorch_read_one_memory():
+    weight = torch.randn(48, 32, generator=torch.Generator().manual_seed(0))
+    layer = OneDNNLinear(weight, torch.zeros(48))
+    assert layer.weight.data_ptr() == torch.ops.mkldnn.data_ptr(layer.blocks)
+    strips = layer.weight
+    del layer
+    gc.collect()
+    others = [torch.full((48, 32), 7.0) for _ in range(50)]  # would take the memory if it were free
+    assert torch.equal(strips.transpose(1, 2).flatten(0, 1), weight) and others
+
+
+@needs_onednn
+def test_a_few_rows_go_to_onednn(monkeypatch):
+    layer, padded = OneDNNLinear(torch.ones(48, 32), torch.zeros(48)), []
+    convolve = model.onednn.convolve
+    monkeypatch.setattr(model.onednn, "convolve", lambda rows, *args: padded.append(len(rows)) or convolve(rows, *args))
+    for rows in range(1, 13):
+        assert torch.equal(layer(torch.ones(rows, 32)), torch.full((rows, 48), 32.0))
+    assert padded[:4] == [5, 5, 5, 5] and max(padded) <= 10
+
+
 @pytest.fixture
 def fresh_choice():
-    fastest.cache_clear()
+    CHOSEN.clear(), layout.cache_clear()
     yield
-    fastest.cache_clear()
+    CHOSEN.clear(), layout.cache_clear()
 
 
-@pytest.mark.parametrize("missing", ["_linear_pointwise", "_reorder_linear_weight"])
-def test_without_the_operator_nn_linear_stays(monkeypatch, fresh_choice, missing):
+def choose(monkeypatch, favourite):
+    """Let `favourite` seem fastest, if it takes part."""
+    monkeypatch.setattr(model.linear, "seconds", lambda candidates: {
+        name: 1 if name == favourite else 2 + len(name) for name in candidates})
+
+
+@pytest.mark.parametrize("missing", ["_linear_pointwise", "_convolution_pointwise", "_reorder_convolution_weight", "data_ptr"])
+def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, fresh_choice, missing):
     class Operators:
         def __getattr__(self, name):
             if name == missing:
@@ -100,15 +133,29 @@ def test_without_the_operator_nn_linear_stays(monkeypatch, fresh_choice, missing
 
     operators = torch.ops.mkldnn
     monkeypatch.setattr(torch.ops, "mkldnn", Operators())
-    gpt2 = pack(plain())
-    assert gpt2.linear == "nn.Linear (no packing for float32 here)"
-    assert torch.equal(gpt2(torch.arange(9)[None]), plain()(torch.arange(9)[None]))
+    for favourite in (ONEDNN, PLAIN):
+        choose(monkeypatch, favourite)
+        CHOSEN.clear()
+        gpt2 = pack(plain())
+        assert gpt2.linear in (STRIPS + " (no oneDNN strips for float32 here)", PLAIN + " (no oneDNN strips for float32 here)")
+        assert gpt2.linear.startswith(PLAIN) == (favourite == PLAIN)
+        torch.testing.assert_close(gpt2(torch.arange(9)[None]), plain()(torch.arange(9)[None]), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("packed_seconds, name", [(1, PACKED), (3, "nn.Linear (packing gains nothing here)")])
-@needs_packing
-def test_the_faster_one_is_chosen(monkeypatch, fresh_choice, packed_seconds, name):
-    monkeypatch.setattr(model.linear, "seconds", lambda products, dtype: (packed_seconds, 2))
+def test_another_layout_of_onednn_is_noticed(monkeypatch, fresh_choice):
+    monkeypatch.setattr("model.onednn.to_strips", lambda weight, width: torch.zeros(len(weight) // width, weight.shape[1], width))
+    choose(monkeypatch, ONEDNN)
+    assert pack(plain()).linear == STRIPS + " (no oneDNN strips for float32 here)"
+
+
+def test_a_model_that_cannot_be_cut_into_strips_stays_plain(fresh_choice):
+    odd = GPT2(GPT2Config(n_layer=1, n_head=1, n_embd=20, n_vocab=30, n_ctx=8))
+    assert pack(odd).linear == PLAIN + " (no oneDNN strips for float32 here)"
+
+
+@pytest.mark.parametrize("name", [PLAIN, STRIPS, pytest.param(ONEDNN, marks=needs_onednn)])
+def test_the_fastest_one_is_chosen(monkeypatch, fresh_choice, name):
+    choose(monkeypatch, name)
     assert pack(plain()).linear == name
 
 
@@ -116,7 +163,7 @@ def test_the_faster_one_is_chosen(monkeypatch, fresh_choice, packed_seconds, nam
 def test_every_number_format_runs(dtype):
     gpt2, tokens = pack(plain(dtype)), torch.arange(9)[None]
     logits = gpt2(tokens)
-    assert gpt2.linear == fastest("cpu", dtype) and logits.dtype == dtype
+    assert gpt2.linear == "".join(fastest(plain(dtype))) and logits.dtype == dtype
     want = plain(dtype)(tokens)
     torch.testing.assert_close(logits, want, rtol=0, atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
 

@@ -1,0 +1,65 @@
+"""A linear layer whose weight is cut into strips.
+
+A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the other, the WIDTH weights that
+it is multiplied by, as many as two vector registers take. The product is one small product for each strip, all in one call
+of PyTorch. Memory is read once, from front to back, whatever the number of rows.
+"""
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.gpt2 import TiedHead
+
+WIDTH = 16
+
+
+class StripLinear(nn.Module):
+    """nn.Linear for inference. Raises RuntimeError if the number of outputs is no multiple of WIDTH."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(to_strips(weight.detach(), WIDTH), requires_grad=False)  # (n_out / width, n_in, width)
+        self.bias = nn.Parameter(bias.detach(), requires_grad=False)  # (n_out,)
+
+    def to_plain(self) -> Tensor:
+        return self.weight.transpose(1, 2).flatten(0, 1)  # (n_out, n_in), a copy
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.flatten(0, -2).expand(len(self.weight), -1, -1)  # (n_out / width, N, n_in), the same for every strip
+        y = torch.baddbmm(self.bias.view(len(self.weight), 1, -1), rows, self.weight)  # (n_out / width, N, width)
+        return y.transpose(0, 1).reshape(*x.shape[:-1], -1)  # (..., n_out)
+
+    def __deepcopy__(self, memo: dict) -> nn.Linear:
+        """A copy is an nn.Linear: it can be converted, moved and trained."""
+        copy = nn.Linear(self.weight.shape[1], len(self.bias), device="meta", dtype=self.weight.dtype)
+        copy.weight = nn.Parameter(self.to_plain(), requires_grad=False)
+        copy.bias = nn.Parameter(self.bias.detach().clone(), requires_grad=False)
+        return copy
+
+    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "weight"] = self.to_plain()  # as any model can load it
+
+    def _apply(self, fn, recurse: bool = True) -> nn.Module:
+        """Called by .to(), .half() and their like, which cannot change a packed weight."""
+        new = fn(self.bias)
+        if (new.device, new.dtype) != (self.bias.device, self.bias.dtype):
+            raise RuntimeError("a packed model keeps its device and dtype; convert copy.deepcopy(model), which is a plain one")
+        return self
+
+
+def to_strips(weight: Tensor, width: int) -> Tensor:
+    """weight (n_out, n_in) cut into strips, (n_out / width, n_in, width)."""
+    return weight.unflatten(0, (-1, width)).transpose(1, 2).contiguous()
+
+
+class StripHead(TiedHead):
+    """The head. Its matrix stays as the embedding needs it, which with more than one row is the faster left-hand side."""
+
+    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
+        rows = x.flatten(0, -2)  # (N, n_embd)
+        logits = F.linear(rows, wte) if len(rows) < 2 else F.linear(wte, rows).T.contiguous()  # (N, n_vocab)
+        return logits.unflatten(0, x.shape[:-1])
+
+    def __deepcopy__(self, memo: dict) -> TiedHead:
+        return TiedHead()
