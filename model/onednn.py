@@ -35,8 +35,9 @@ class OneDNNLinear(StripLinear):
         if not 1 < N <= self.sizes[-1]:
             return super().forward(x)
         size = next(size for size in self.sizes if size >= N)
-        y = convolve(F.pad(rows, (0, 0, 0, size - N)), self.blocks, self.bias)  # (size, n_out)
-        return y[:N].view(*x.shape[:-1], -1)
+        if N < size:  # it has no layout for N rows that is also the memory's: fill up with rows that nobody reads
+            rows = F.pad(rows, (0, 0, 0, size - N))
+        return convolve(rows, self.blocks, self.bias)[:N].view(*x.shape[:-1], -1)
 
 
 class OneDNNHead(StripHead):
