@@ -40,10 +40,10 @@ class GraphedGPT2:
         """What `GPT2.forward` returns, up to rounding. tokens: (1, T). Raises ValueError as it does, and for an old cache."""
         T = tokens.shape[1]
         rows = next((n for n in self.blocks if n >= T), None)
+        if cache not in (None, self.cache):
+            raise ValueError("this cache is no longer in use: there is one, and new_cache was called again")
         if cache is None or rows is None:
             return self.model.forward(tokens, cache, last)
-        if cache is not self.cache:
-            raise ValueError("this cache is no longer in use: there is one, and new_cache was called again")
         last = T if last is None else last
         check_block(self.config, cache.length, T, last)
         logits = self.blocks[rows](tokens, cache.length)  # (1, rows, n_vocab)
@@ -63,7 +63,10 @@ class FixedBlock:
         self.offsets = torch.arange(rows, device=device)
         self.columns = torch.arange(cache.capacity, device=device)
         self.keys, self.values = cache.keys, cache.values
-        self.run = record(self.forward) if device.type == "cuda" else self.forward
+        self.run = self.forward
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                self.run = record(self.forward)
 
     def __call__(self, tokens: Tensor, start: int) -> Tensor:
         """Logits (1, rows, n_vocab) for tokens (1, T <= rows) behind `start` cached ones; those beyond T mean nothing.
@@ -75,6 +78,7 @@ class FixedBlock:
         self.start.fill_(start)
         return self.run()
 
+    @torch.no_grad()
     def forward(self) -> Tensor:
         """`GPT2.forward`, with every shape fixed."""
         model, positions = self.model, self.start + self.offsets  # (rows,)

@@ -19,7 +19,7 @@ ROWS = 5  # the number of rows for which oneDNN is asked to lay out the weights:
 
 
 class OneDNNLinear(StripLinear):
-    """nn.Linear for inference. Raises AttributeError or RuntimeError where oneDNN does not do what is described above."""
+    """nn.Linear for inference. Raises AttributeError or RuntimeError where oneDNN has no such kernel or no such strips."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         nn.Module.__init__(self)
@@ -27,6 +27,9 @@ class OneDNNLinear(StripLinear):
         width, self.sizes = layout(n_out, n_in, weight.dtype)
         self.blocks = reorder(weight.detach(), ROWS)  # opaque: oneDNN's own view of the weight
         self.weight = nn.Parameter(memory(self.blocks).view(-1, n_in, width), requires_grad=False)
+        for strip in (0, -1):  # as `layout` has found it with another matrix
+            if not torch.equal(self.weight[strip], weight.unflatten(0, (-1, width))[strip].T):
+                raise RuntimeError("oneDNN has laid out this matrix in another way")
         self.bias = nn.Parameter(bias.detach(), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -35,19 +38,20 @@ class OneDNNLinear(StripLinear):
         if not 1 < N <= self.sizes[-1]:
             return super().forward(x)
         size = next(size for size in self.sizes if size >= N)
-        if N < size:  # it has no layout for N rows that is also the memory's: fill up with rows that nobody reads
+        if N < size:  # for N rows it would rearrange the weight in every call: add rows that nobody reads
             rows = F.pad(rows, (0, 0, 0, size - N))
         return convolve(rows, self.blocks, self.bias)[:N].view(*x.shape[:-1], -1)
 
 
 class OneDNNHead(StripHead):
-    """The head: for more than one row, the embedding is the image."""
+    """The head. The embedding, as it is, serves as the image, and the rows as the weights: they are few enough to rearrange."""
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         rows = x.flatten(0, -2)  # (N, n_embd)
         if len(rows) < 2:
             return torch.ops.mkldnn._linear_pointwise(x, wte, None, "none", [], "")
-        return convolve(wte, rows[:, :, None, None], None).T.reshape(*x.shape[:-1], -1)  # (B, T, n_vocab)
+        logits = convolve(wte, rows[:, :, None, None], None)  # (n_vocab, N)
+        return logits.T.contiguous().unflatten(0, x.shape[:-1])  # (B, T, n_vocab)
 
 
 def convolve(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -65,6 +69,8 @@ def reorder(weight: Tensor, rows: int) -> Tensor:
 def memory(blocks: Tensor) -> Tensor:
     """The numbers of an opaque tensor in the order in which they lie in its memory, which the result shares: (n,)."""
     size = blocks.numel() * blocks.element_size()
+    if torch.ops.mkldnn._nbytes(blocks) != size:
+        raise RuntimeError("oneDNN has filled up the matrix")
     buffer = (ctypes.c_char * size).from_address(torch.ops.mkldnn.data_ptr(blocks))
     buffer.owner = blocks  # so that the memory lives as long as the result
     return torch.frombuffer(buffer, dtype=blocks.dtype)
@@ -74,9 +80,9 @@ def memory(blocks: Tensor) -> Tensor:
 def layout(n_out: int, n_in: int, dtype: torch.dtype) -> tuple[int, list[int]]:
     """The width of the strips that oneDNN wants for ROWS rows, and the numbers of rows up to which it wants the same ones.
 
-    Found out with a matrix whose columns differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
+    Found out with a matrix in which neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
     """
-    weight = torch.arange(n_out * n_in, dtype=torch.float32).view(n_out, n_in).to(dtype)
+    weight = torch.arange(n_out * n_in).remainder(251).view(n_out, n_in).to(dtype)  # 251 is prime
     wanted = memory(reorder(weight, ROWS))
     width = next((width for width in WIDTHS if n_out % width == 0 and torch.equal(wanted, to_strips(weight, width).flatten())), 0)
     if not width:

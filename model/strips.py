@@ -1,7 +1,7 @@
 """A linear layer whose weight is cut into strips.
 
 A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the other, the WIDTH weights that
-it is multiplied by, as many as two vector registers take. The product is one small product for each strip, all in one call
+it is multiplied by, which a few vector instructions do at once. The product is one small product for each strip, all in one call
 of PyTorch. Memory is read once, from front to back, whatever the number of rows.
 """
 import torch

@@ -109,8 +109,9 @@ def test_refusals_change_nothing():
     graphed = GraphedGPT2(eager(), (1, 5))
     old = graphed.new_cache(9)
     cache = graphed.new_cache(9)
-    with pytest.raises(ValueError, match="no longer in use"):
-        graphed.forward(torch.tensor([[1]]), old)
+    for tokens in ([1], list(range(8))):  # a recorded block, and one longer than any
+        with pytest.raises(ValueError, match="no longer in use"):
+            graphed.forward(torch.tensor([tokens]), old)
     graphed.forward(torch.arange(38)[None], cache, last=0)
     for tokens, last in (([1, 2, 3], 1), ([1], 2)):
         with pytest.raises(ValueError):

@@ -14,6 +14,8 @@ from model.onednn import OneDNNLinear, layout
 from weights import load_model
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
+
+
 @torch.no_grad()
 def onednn_is_here():
     try:
@@ -98,6 +100,18 @@ def test_onednn_and_pytorch_read_one_memory():
     gc.collect()
     others = [torch.full((48, 32), 7.0) for _ in range(50)]  # would take the memory if it were free
     assert torch.equal(strips.transpose(1, 2).flatten(0, 1), weight) and others
+
+
+@needs_onednn
+def test_a_layer_laid_out_in_another_way_is_noticed(monkeypatch):
+    monkeypatch.setattr(model.onednn, "layout", lambda n_out, n_in, dtype: (8, [5]))
+    with pytest.raises(RuntimeError, match="another way"):
+        OneDNNLinear(torch.arange(64.0 * 32).view(64, 32), torch.zeros(64))
+
+
+def test_an_unknown_choice_is_refused():
+    with pytest.raises(ValueError, match="'fast'"):
+        pack(plain(), "fast")
 
 
 @needs_onednn
