@@ -52,7 +52,7 @@ def linears(blocks: nn.ModuleList) -> list[tuple[nn.Module, str]]:
 
 def fastest(model: GPT2) -> tuple[str, str]:
     """What to use for this model, and in brackets what there is not: the choice for the first model of its width in this
-    process, so that the same weights loaded twice give the same logits. Takes about a second for GPT-2 Large."""
+    process, so that the same weights loaded twice give the same logits. Takes one to two seconds for GPT-2 Large."""
     weight = model.wte.weight
     if weight.device.type != "cpu":
         return PLAIN, ""

@@ -28,7 +28,7 @@ class OneDNNLinear(StripLinear):
         self.blocks = reorder(weight.detach(), ROWS)  # opaque: oneDNN's own view of the weight
         self.weight = nn.Parameter(memory(self.blocks).view(-1, n_in, width), requires_grad=False)
         for strip in (0, -1):  # as `layout` has found it with another matrix
-            if not torch.equal(self.weight[strip], weight.unflatten(0, (-1, width))[strip].T):
+            if not torch.allclose(self.weight[strip], weight.unflatten(0, (-1, width))[strip].T, rtol=0, atol=0, equal_nan=True):
                 raise RuntimeError("oneDNN has laid out this matrix in another way")
         self.bias = nn.Parameter(bias.detach(), requires_grad=False)
 
