@@ -28,8 +28,8 @@ SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turn
 def pack(model: GPT2, linear: str = "auto") -> GPT2:
     """Give the model, in place, the fastest matrix products there are here; `model.linear` says which.
 
-    linear: "auto" or "plain" for nn.Linear as it is; ValueError for anything else. A packed model computes the same up to rounding, but is for
-    inference: it stays on its device and in its dtype. `copy.deepcopy(model)` is a plain model again.
+    linear: "auto" or "plain" for nn.Linear as it is; ValueError for anything else. A packed model computes the same up to
+    rounding, but is for inference: it stays on its device and in its dtype. `copy.deepcopy(model)` is a plain model again.
     Needs memory for one matrix more than the model has, and for two copies of SAMPLE bytes, or of one block, to choose.
     """
     if linear not in ("auto", "plain"):
@@ -65,6 +65,7 @@ def fastest(model: GPT2) -> tuple[str, str]:
 
 @torch.no_grad()
 def compare(plain: list[nn.Linear]) -> tuple[str, str]:
+    """The fastest of these layers and of their packed forms, and in brackets the last form that cannot be had here."""
     candidates, missing = {PLAIN: plain}, ""
     for name, kind in LAYERS.items():
         try:

@@ -1,8 +1,8 @@
 """A linear layer whose weight is cut into strips.
 
 A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the other, the WIDTH weights that
-it is multiplied by, which a few vector instructions do at once. The product is one small product for each strip, all in one call
-of PyTorch. Memory is read once, from front to back, whatever the number of rows.
+it is multiplied by, which a few vector instructions do at once. The product is one small product for each strip, all in one
+call of PyTorch, which reads the memory from front to back.
 """
 import torch
 import torch.nn.functional as F

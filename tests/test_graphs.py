@@ -105,6 +105,12 @@ def test_logits_outlive_the_next_step():
     assert torch.equal(first, before)
 
 
+def test_a_trainable_model_leaves_no_gradients_in_the_cache():
+    graphed = GraphedGPT2(eager().requires_grad_(True), (1, 5))
+    cache = graphed.new_cache(9)
+    assert not graphed.forward(torch.tensor([[1]]), cache).requires_grad and not cache.keys.requires_grad
+
+
 def test_refusals_change_nothing():
     graphed = GraphedGPT2(eager(), (1, 5))
     old = graphed.new_cache(9)

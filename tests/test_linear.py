@@ -109,6 +109,12 @@ def test_a_layer_laid_out_in_another_way_is_noticed(monkeypatch):
         OneDNNLinear(torch.arange(64.0 * 32).view(64, 32), torch.zeros(64))
 
 
+@needs_onednn
+def test_a_weight_that_is_not_a_number_is_not_another_layout():
+    layer = OneDNNLinear(torch.full((64, 32), torch.nan), torch.zeros(64))
+    assert layer(torch.ones(1, 32)).isnan().all()
+
+
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match="'fast'"):
         pack(plain(), "fast")
@@ -137,7 +143,8 @@ def choose(monkeypatch, favourite):
         name: 1 if name == favourite else 2 + len(name) for name in candidates})
 
 
-@pytest.mark.parametrize("missing", ["_linear_pointwise", "_convolution_pointwise", "_reorder_convolution_weight", "data_ptr"])
+@pytest.mark.parametrize("missing", ["_linear_pointwise", "_convolution_pointwise", "_reorder_convolution_weight", "data_ptr",
+                                     "_nbytes"])
 def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, fresh_choice, missing):
     class Operators:
         def __getattr__(self, name):
