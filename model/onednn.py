@@ -14,18 +14,21 @@ from torch import Tensor, nn
 
 from model.strips import StripHead, StripLinear, to_strips
 
-WIDTHS = (8, 16, 24, 32, 48, 64)  # of strips, on one processor or another
-ROWS = 5  # the number of rows for which oneDNN is asked to lay out the weights: a verification with gamma 4
+WIDTHS = (8, 16, 24, 32, 48, 64)  # of strips, on one processor or another, and for one number of rows or another
+MOST_ROWS = 10  # for which the weights are laid out
 
 
 class OneDNNLinear(StripLinear):
-    """nn.Linear for inference. Raises AttributeError or RuntimeError where oneDNN has no such kernel or no such strips."""
+    """nn.Linear for inference, laid out for passes over `rows` rows, the number of tokens that are read at once.
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+    Raises AttributeError or RuntimeError where oneDNN has no such kernel or no such strips.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor, rows: int = 5) -> None:
         nn.Module.__init__(self)
         n_out, n_in = weight.shape
-        width, self.sizes = layout(n_out, n_in, weight.dtype)
-        self.blocks = reorder(weight.detach(), ROWS)  # opaque: oneDNN's own view of the weight
+        width, self.sizes = layout(n_out, n_in, weight.dtype, min(rows, MOST_ROWS))
+        self.blocks = reorder(weight.detach(), self.sizes[-1])  # opaque: oneDNN's own view of the weight
         self.weight = nn.Parameter(memory(self.blocks).view(-1, n_in, width), requires_grad=False)
         for strip in (0, -1):  # as `layout` has found it with another matrix
             if not torch.allclose(self.weight[strip], weight.unflatten(0, (-1, width))[strip].T, rtol=0, atol=0, equal_nan=True):
@@ -35,12 +38,12 @@ class OneDNNLinear(StripLinear):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.flatten(0, -2)  # (N, n_in)
         N = len(rows)
-        if not 1 < N <= self.sizes[-1]:
+        if N > self.sizes[-1] or N == 1 < self.sizes[0]:
             return super().forward(x)
         size = next(size for size in self.sizes if size >= N)
         if N < size:  # for N rows it would rearrange the weight in every call: add rows that nobody reads
-            rows = F.pad(rows, (0, 0, 0, size - N))
-        return convolve(rows, self.blocks, self.bias)[:N].view(*x.shape[:-1], -1)
+            return convolve(F.pad(rows, (0, 0, 0, size - N)), self.blocks, self.bias)[:N].view(*x.shape[:-1], -1)
+        return convolve(rows, self.blocks, self.bias).view(*x.shape[:-1], -1)
 
 
 class OneDNNHead(StripHead):
@@ -56,8 +59,9 @@ class OneDNNHead(StripHead):
 
 def convolve(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """rows (N, n_in) times weight (n_out, n_in, 1, 1), in oneDNN's layout or not: (N, n_out)."""
-    image = rows[None, :, None].permute(0, 3, 1, 2)  # (1, n_in, N, 1), in the memory of rows
-    return torch.ops.mkldnn._convolution_pointwise(image, weight, bias, [0, 0], [1, 1], [1, 1], 1, "none", [], "")[0, ..., 0].T
+    image = rows.view(1, len(rows), 1, -1).permute(0, 3, 1, 2)  # (1, n_in, N, 1), in the memory of rows
+    y = torch.ops.mkldnn._convolution_pointwise(image, weight, bias, [0, 0], [1, 1], [1, 1], 1, "none", [], "")
+    return y.permute(0, 2, 3, 1).flatten(0, 2)  # from (1, n_out, N, 1)
 
 
 def reorder(weight: Tensor, rows: int) -> Tensor:
@@ -67,26 +71,30 @@ def reorder(weight: Tensor, rows: int) -> Tensor:
 
 
 def memory(blocks: Tensor) -> Tensor:
-    """The numbers of an opaque tensor in the order in which they lie in its memory, which the result shares: (n,)."""
-    size = blocks.numel() * blocks.element_size()
-    if torch.ops.mkldnn._nbytes(blocks) != size:
-        raise RuntimeError("oneDNN has filled up the matrix")
+    """The numbers of an opaque tensor in the order in which they lie in its memory, which the result shares: (n,).
+
+    There can be more of them than in the matrix: oneDNN may fill up the last strip.
+    """
+    size = torch.ops.mkldnn._nbytes(blocks)
     buffer = (ctypes.c_char * size).from_address(torch.ops.mkldnn.data_ptr(blocks))
     buffer.owner = blocks  # so that the memory lives as long as the result
     return torch.frombuffer(buffer, dtype=blocks.dtype)
 
 
 @cache
-def layout(n_out: int, n_in: int, dtype: torch.dtype) -> tuple[int, list[int]]:
-    """The width of the strips that oneDNN wants for ROWS rows, and the numbers of rows up to which it wants the same ones.
+def layout(n_out: int, n_in: int, dtype: torch.dtype, rows: int) -> tuple[int, list[int]]:
+    """The width of the strips that oneDNN wants for `rows` rows, and for what other numbers of rows it wants the same ones.
 
-    Found out with a matrix in which neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
+    If its strips do not fit the matrix, those for one or two rows more are taken. All is found out with a matrix in which
+    neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
     """
-    weight = torch.arange(n_out * n_in).remainder(251).view(n_out, n_in).to(dtype)  # 251 is prime
-    wanted = memory(reorder(weight, ROWS))
-    width = next((width for width in WIDTHS if n_out % width == 0 and torch.equal(wanted, to_strips(weight, width).flatten())), 0)
-    if not width:
-        raise RuntimeError("oneDNN does not lay out this matrix in strips")
-    convolve(weight.new_ones(ROWS, n_in), reorder(weight, ROWS), weight.new_ones(n_out))
-    OneDNNHead()(weight.new_ones(1, n_in), weight)
-    return width, [rows for rows in (ROWS, 2 * ROWS) if torch.equal(wanted, memory(reorder(weight, rows)))]
+    weight = torch.arange(n_out * n_in, dtype=torch.int32).remainder(251).view(n_out, n_in).to(dtype)  # 251 is prime
+    for most in range(rows, rows + 3):
+        wanted = memory(reorder(weight, most))
+        for width in WIDTHS:
+            if n_out % width == 0 and torch.equal(wanted, to_strips(weight, width).flatten()):
+                convolve(weight.new_ones(most, n_in), reorder(weight, most), weight.new_ones(n_out))
+                OneDNNHead()(weight.new_ones(1, n_in), weight)
+                sizes = sorted({1, 2, 3, 5, 6, most, 2 * most})
+                return width, [size for size in sizes if torch.equal(wanted, memory(reorder(weight, size)))]
+    raise RuntimeError("oneDNN does not lay out this matrix in strips")

@@ -9,8 +9,9 @@ import model.linear
 import model.onednn
 from decoding import autoregressive, speculative_greedy
 from model import GPT2, GPT2Config
-from model.linear import CHOSEN, LAYERS, ONEDNN, PLAIN, STRIPS, fastest, pack
-from model.onednn import OneDNNLinear, layout
+from model.linear import CHOSEN, ONEDNN, PLAIN, STRIPS, fastest, pack
+from model.onednn import OneDNNLinear, layout, memory, reorder
+from model.strips import StripLinear
 from weights import load_model
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
@@ -36,11 +37,12 @@ def plain(dtype=torch.float32, seed=0):
     return gpt2
 
 
-@pytest.fixture(params=[STRIPS, pytest.param(ONEDNN, marks=needs_onednn)])
+@pytest.fixture(params=[(STRIPS, 5), *(pytest.param((ONEDNN, rows), marks=needs_onednn) for rows in (1, 3, 4, 5, 9, 17))])
 def packed(request, monkeypatch):
     """The same weights packed, whatever is fastest here."""
-    monkeypatch.setattr(model.linear, "fastest", lambda gpt2: (request.param, ""))
-    return pack(plain())
+    name, rows = request.param
+    monkeypatch.setattr(model.linear, "fastest", lambda gpt2, rows: (name, ""))
+    return pack(plain(), rows=rows)
 
 
 def layers(gpt2):
@@ -66,7 +68,8 @@ def test_ids_are_the_same(packed):
 
 
 def test_the_weights_are_kept_once_and_can_be_had_back(packed):
-    assert all(type(layer) is LAYERS[packed.linear] for layer in layers(packed))
+    kind = StripLinear if packed.linear == STRIPS else OneDNNLinear
+    assert all(type(layer) is kind for layer in layers(packed))
     want = plain().state_dict()
     assert packed.state_dict().keys() == want.keys()
     assert all(torch.equal(weight, want[name]) for name, weight in packed.state_dict().items())
@@ -104,7 +107,7 @@ def test_onednn_and_pytorch_read_one_memory():
 
 @needs_onednn
 def test_a_layer_laid_out_in_another_way_is_noticed(monkeypatch):
-    monkeypatch.setattr(model.onednn, "layout", lambda n_out, n_in, dtype: (8, [5]))
+    monkeypatch.setattr(model.onednn, "layout", lambda n_out, n_in, dtype, rows: (8, [5]))
     with pytest.raises(RuntimeError, match="another way"):
         OneDNNLinear(torch.arange(64.0 * 32).view(64, 32), torch.zeros(64))
 
@@ -121,13 +124,16 @@ def test_an_unknown_choice_is_refused():
 
 
 @needs_onednn
-def test_a_few_rows_go_to_onednn(monkeypatch):
-    layer, padded = OneDNNLinear(torch.ones(48, 32), torch.zeros(48)), []
+@pytest.mark.parametrize("wanted", [1, 2, 3, 4, 5, 6, 9, 10, 17])
+def test_a_few_rows_go_to_onednn_and_never_make_it_rearrange_the_weight(monkeypatch, wanted):
+    weight = torch.arange(480.0 * 32).remainder(251).view(480, 32)
+    layer, seen = OneDNNLinear(weight, torch.zeros(480), wanted), []
     convolve = model.onednn.convolve
-    monkeypatch.setattr(model.onednn, "convolve", lambda rows, *args: padded.append(len(rows)) or convolve(rows, *args))
-    for rows in range(1, 13):
-        assert torch.equal(layer(torch.ones(rows, 32)), torch.full((rows, 48), 32.0))
-    assert padded[:4] == [5, 5, 5, 5] and max(padded) <= 10
+    monkeypatch.setattr(model.onednn, "convolve", lambda rows, *args: seen.append(len(rows)) or convolve(rows, *args))
+    for rows in range(1, 25):
+        assert torch.equal(layer(torch.ones(rows, 32)), weight.sum(1).expand(rows, 480))
+    assert all(torch.equal(memory(reorder(weight, size)), layer.weight.flatten()) for size in seen)
+    assert min(wanted, 10) in seen or wanted + 1 in seen or wanted + 2 in seen
 
 
 @pytest.fixture
@@ -139,7 +145,7 @@ def fresh_choice():
 
 def choose(monkeypatch, favourite):
     """Let `favourite` seem fastest, if it takes part."""
-    monkeypatch.setattr(model.linear, "seconds", lambda candidates: {
+    monkeypatch.setattr(model.linear, "seconds", lambda candidates, rows: {
         name: 1 if name == favourite else 2 + len(name) for name in candidates})
 
 
@@ -184,7 +190,7 @@ def test_the_fastest_one_is_chosen(monkeypatch, fresh_choice, name):
 def test_every_number_format_runs(dtype):
     gpt2, tokens = pack(plain(dtype)), torch.arange(9)[None]
     logits = gpt2(tokens)
-    assert gpt2.linear == "".join(fastest(plain(dtype))) and logits.dtype == dtype
+    assert gpt2.linear == "".join(fastest(plain(dtype), 5)) and logits.dtype == dtype
     want = plain(dtype)(tokens)
     torch.testing.assert_close(logits, want, rtol=0, atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
 

@@ -16,16 +16,17 @@ WEIGHTS = "model.safetensors"
 
 
 def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cpu",
-               dtype: torch.dtype = torch.float32, linear: str = "auto") -> GPT2:
+               dtype: torch.dtype = torch.float32, linear: str = "auto", rows: int = 5) -> GPT2:
     """A model in eval mode that needs no gradients. `weights.registry.resolve` says how the name is read.
 
-    linear: "auto" for the fastest matrix products there are here, "plain" for nn.Linear; see `model.linear.pack`.
+    linear: "auto" for the fastest matrix products there are here, "plain" for nn.Linear. rows: how many tokens it will read
+    at once, gamma + 1 for a target, 1 for plain decoding or a draft. See `model.linear.pack` for both.
 
     Files of the hub are downloaded once, into its usual cache. Raises WeightsError if the name or its files are no good,
     DownloadError if a file cannot be fetched.
     """
     config, path = find_checkpoint(name_or_path)
-    return pack(read_checkpoint(path, config, device, dtype).requires_grad_(False).eval(), linear)
+    return pack(read_checkpoint(path, config, device, dtype).requires_grad_(False).eval(), linear, rows)
 
 
 def find_checkpoint(name_or_path: str | os.PathLike) -> tuple[GPT2Config, Path]:

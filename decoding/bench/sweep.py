@@ -16,6 +16,7 @@ from decoding.bench.progress import Progress
 from decoding.bench.rows import ROWS, Rows, check_settings, have
 from decoding.bench.summary import best_gamma_line, report
 from decoding.cli.device import pick_device
+from decoding.cli.options import DEFAULT_GAMMA
 from decoding.cli.trace import name
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
@@ -58,9 +59,9 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     device, dtype = pick_device(options.device), getattr(torch, options.dtype)
     tokenizer = load_tokenizer(options.target)
     models, seconds = {}, {}
-    for role in ("target", "draft"):
+    for role, rows in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):  # read at once, again and again
         started = perf_counter()
-        models[role] = load_model(getattr(options, role), device, dtype, options.linear)
+        models[role] = load_model(getattr(options, role), device, dtype, options.linear, rows)
         seconds[role] = perf_counter() - started
     eos = tokenizer.eot_token if options.eos else None
     return Pair(**models, eos=eos, seed=options.seed, name=lambda token: name(token, tokenizer)), seconds

@@ -42,17 +42,18 @@ class Session:
                                    "choose another --draft")
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
-        self.model = self.load(options.target)
+        rows = 1 if options.gamma is None else as_gamma(options.gamma).largest + 1
+        self.model = self.load(options.target, rows)
         check_request(self.model, self.prompt, options.max_new_tokens)
         if options.draft == LOOKUP:
             self.draft = LookupDrafter(self.model.config.n_vocab)
         elif options.draft is not None:
-            self.draft = self.ready(self.load(options.draft), 2)  # it catches up with two tokens after full acceptance
-        self.target = self.ready(self.model, 1 if options.gamma is None else as_gamma(options.gamma).largest + 1)
+            self.draft = self.ready(self.load(options.draft, 2), 2)  # it catches up with two tokens after full acceptance
+        self.target = self.ready(self.model, rows)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p, self.noise())
 
-    def load(self, name: str) -> GPT2:
-        return load_model(name, self.device, getattr(torch, self.options.dtype), self.options.linear)
+    def load(self, name: str, rows: int) -> GPT2:
+        return load_model(name, self.device, getattr(torch, self.options.dtype), self.options.linear, rows)
 
     def ready(self, model: GPT2, rows: int) -> GPT2 | GraphedGPT2:
         """The model as the loops shall run it; `rows` is the largest block they feed it again and again."""
