@@ -12,14 +12,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from model.gpt2 import GPT2
-from model.onednn import OneDNNHead, OneDNNLinear
-from model.strips import StripHead, StripLinear
+from model.gpt2 import GPT2, TiedHead
+from model.onednn import ConvolvedHead, OneDNNLinear, OneRowHead
+from model.strips import StripLinear, TurnedHead
 
 PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
-HEADS = {STRIPS: StripHead, ONEDNN: OneDNNHead}
-CHOSEN = {}  # for n_embd, on which the shapes depend, a dtype and a number of rows: what `fastest` has found
-HANDICAP = 1.15  # nn.Linear has to be clearly faster: the others have a faster head too, which is not timed
+HEADS = (TiedHead, TurnedHead, OneRowHead, ConvolvedHead)
+CHOSEN = {}  # for n_embd, on which the shapes depend, n_vocab, a dtype and a number of rows: what `fastest` has found
 LONG_ENOUGH = 0.1  # seconds to time each number of rows
 SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turns, they push each other out of the cache
 
@@ -36,13 +35,12 @@ def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
     """
     if linear not in ("auto", "plain"):
         raise ValueError(f"linear must be auto or plain, not {linear!r}")
-    choice, why = (PLAIN, "") if linear == "plain" else fastest(model, rows)
-    model.linear = choice + why
+    choice, why, head = (PLAIN, "", TiedHead) if linear == "plain" else fastest(model, rows)
+    model.linear, model.head = choice + why, head()
     if choice != PLAIN:
         for part, name in linears(model.h):
             layer = getattr(part, name)
             setattr(part, name, kinds(rows)[choice](layer.weight, layer.bias))
-        model.head = HEADS[choice]()
     return model
 
 
@@ -57,21 +55,23 @@ def linears(blocks: nn.ModuleList) -> list[tuple[nn.Module, str]]:
         (block.attn, "c_attn"), (block.attn, "c_proj"), (block.mlp, "c_fc"), (block.mlp, "c_proj"))]
 
 
-def fastest(model: GPT2, rows: int) -> tuple[str, str]:
-    """What to use for this model, and in brackets what there is not: the choice for the first model of its width in this
-    process, so that the same weights loaded twice give the same logits. Takes one to two seconds for GPT-2 Large."""
-    weight = model.wte.weight
-    if weight.device.type != "cpu":
-        return PLAIN, ""
-    key = (model.config.n_embd, weight.dtype, rows)
+def fastest(model: GPT2, rows: int) -> tuple[str, str, type[TiedHead]]:
+    """What to use for this model's layers, in brackets what there is not, and what to use for its head: the choice for the
+    first model of its sizes in this process, so that the same weights loaded twice give the same logits. Takes one to two
+    seconds for GPT-2 Large."""
+    wte = model.wte.weight
+    if wte.device.type != "cpu":
+        return PLAIN, "", TiedHead
+    key = (*wte.shape, wte.dtype, rows)
     if key not in CHOSEN:
         size = sum(weight.nbytes for weight in model.h[0].parameters())
-        CHOSEN[key] = compare([getattr(*place) for place in linears(model.h[:max(1, SAMPLE // size)])], rows)
+        sample = [getattr(*place) for place in linears(model.h[:max(1, SAMPLE // size)])]
+        CHOSEN[key] = (*fastest_layers(sample, rows), fastest_head(wte, rows))
     return CHOSEN[key]
 
 
 @torch.no_grad()
-def compare(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
+def fastest_layers(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
     """The fastest of these layers and of their packed forms, and in brackets the last form that cannot be had here."""
     candidates, missing = {PLAIN: plain}, ""
     for name, kind in kinds(rows).items():
@@ -79,25 +79,36 @@ def compare(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
             candidates[name] = [kind(layer.weight, layer.bias) for layer in plain]
         except (AttributeError, RuntimeError):  # no such operator in this PyTorch, or not for this processor, dtype or shape
             missing = f" (no {name} for {str(plain[0].weight.dtype).removeprefix('torch.')} here)"
-    times = seconds(candidates, rows)
-    times[PLAIN] *= HANDICAP
-    return min(times, key=times.get), missing
+    return quickest(candidates, lambda n: [layer.weight.new_ones(1, n, layer.in_features) for layer in plain], rows), missing
 
 
-def seconds(candidates: dict[str, list[nn.Module]], rows: int) -> dict[str, float]:
-    """How long each takes for one row and then for `rows` rows when nothing disturbs it. They take turns, so that what
-    disturbs one disturbs all."""
+@torch.no_grad()
+def fastest_head(wte: Tensor, rows: int) -> type[TiedHead]:
+    """The fastest way to multiply with the embedding."""
+    candidates = {}
+    for kind in HEADS:
+        try:
+            for n in (1, 2):
+                kind()(wte.new_ones(1, n, wte.shape[1]), wte[:1])
+            candidates[kind] = [partial(kind(), wte=wte)]
+        except (AttributeError, RuntimeError):  # as above; another head is as good a head, so there is nothing to tell
+            continue
+    return quickest(candidates, lambda n: [wte.new_ones(1, n, wte.shape[1])], rows)
+
+
+def quickest(candidates: dict, inputs: Callable[[int], list[Tensor]], rows: int):
+    """The key of the layers that take least for one row and then for `rows` rows when nothing disturbs them. They take
+    turns, so that what disturbs one disturbs all."""
     totals = dict.fromkeys(candidates, 0.0)
     for n in (1, rows):
-        xs = [layer.weight.new_ones(1, n, layer.in_features) for layer in candidates[PLAIN]]
-        calls = {name: partial(apply, layers, xs) for name, layers in candidates.items()}
+        calls = {key: partial(apply, layers, inputs(n)) for key, layers in candidates.items()}
         turns, end = [], time.perf_counter() + LONG_ENOUGH
         while not turns or time.perf_counter() < end:
-            turns.append({name: timeit.timeit(call, number=1) for name, call in calls.items()})
-        totals = {name: total + min(turn[name] for turn in turns) for name, total in totals.items()}
-    return totals
+            turns.append({key: timeit.timeit(call, number=1) for key, call in calls.items()})
+        totals = {key: total + min(turn[key] for turn in turns) for key, total in totals.items()}
+    return min(totals, key=totals.get)
 
 
-def apply(layers: list[nn.Module], xs: list[Tensor]) -> None:
+def apply(layers: list[Callable[[Tensor], Tensor]], xs: list[Tensor]) -> None:
     for layer, x in zip(layers, xs):
         layer(x)

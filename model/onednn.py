@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.strips import StripHead, StripLinear, to_strips
+from model.strips import StripLinear, TurnedHead, to_strips
 
 WIDTHS = (8, 16, 24, 32, 48, 64)  # of strips, on one processor or another, and for one number of rows or another
 MOST_ROWS = 10  # for which the weights are laid out
@@ -46,14 +46,22 @@ class OneDNNLinear(StripLinear):
         return convolve(rows, self.blocks, self.bias).view(*x.shape[:-1], -1)
 
 
-class OneDNNHead(StripHead):
-    """The head. The embedding, as it is, serves as the image, and the rows as the weights: they are few enough to rearrange."""
+class OneRowHead(TurnedHead):
+    """The head, with oneDNN's own linear layer for one row. For more it would rearrange the embedding."""
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
-        rows = x.flatten(0, -2)  # (N, n_embd)
-        if len(rows) < 2:
-            return torch.ops.mkldnn._linear_pointwise(x, wte, None, "none", [], "")
-        logits = convolve(wte, rows[:, :, None, None], None)  # (n_vocab, N)
+        if x.shape[:-1].numel() != 1:
+            return super().forward(x, wte)
+        return torch.ops.mkldnn._linear_pointwise(x, wte, None, "none", [], "")  # (1, 1, n_vocab)
+
+
+class ConvolvedHead(OneRowHead):
+    """The head for a large vocabulary. The embedding, as it is, serves as the image, and the rows as the weights."""
+
+    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
+        if x.shape[:-1].numel() < 2:
+            return super().forward(x, wte)
+        logits = convolve(wte, x.flatten(0, -2)[:, :, None, None], None)  # (n_vocab, N)
         return logits.T.contiguous().unflatten(0, x.shape[:-1])  # (B, T, n_vocab)
 
 
@@ -88,13 +96,12 @@ def layout(n_out: int, n_in: int, dtype: torch.dtype, rows: int) -> tuple[int, l
     If its strips do not fit the matrix, those for one or two rows more are taken. All is found out with a matrix in which
     neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
     """
-    weight = torch.arange(n_out * n_in, dtype=torch.int32).remainder(251).view(n_out, n_in).to(dtype)  # 251 is prime
+    weight = torch.arange(251, dtype=dtype).repeat(n_out * n_in // 251 + 1)[:n_out * n_in].view(n_out, n_in)  # 251 is prime
     for most in range(rows, rows + 3):
         wanted = memory(reorder(weight, most))
         for width in WIDTHS:
             if n_out % width == 0 and torch.equal(wanted, to_strips(weight, width).flatten()):
                 convolve(weight.new_ones(most, n_in), reorder(weight, most), weight.new_ones(n_out))
-                OneDNNHead()(weight.new_ones(1, n_in), weight)
                 sizes = sorted({1, 2, 3, 5, 6, most, 2 * most})
                 return width, [size for size in sizes if torch.equal(wanted, memory(reorder(weight, size)))]
     raise RuntimeError("oneDNN does not lay out this matrix in strips")

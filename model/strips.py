@@ -53,7 +53,7 @@ def to_strips(weight: Tensor, width: int) -> Tensor:
     return weight.unflatten(0, (-1, width)).transpose(1, 2).contiguous()
 
 
-class StripHead(TiedHead):
+class TurnedHead(TiedHead):
     """The head. Its matrix stays as the embedding needs it, which with more than one row is the faster left-hand side."""
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:

@@ -7,8 +7,9 @@ On a GPU: add --device cuda --compile, and --dtypes bfloat16 is the number forma
 Writes a counting target and counting drafts of official shape (tests/make_counting_gpt2.py) into a temporary folder, so
 the right ids are known. Every arm continues the same prompt greedily by the same number of tokens, is timed as a whole,
 prompt included, and takes turns with the others. The limit is what reading the target's weights from memory once per
-token would allow; plain decoding cannot beat it, speculative decoding can. Takes a quarter of an hour for each number
-format with Large as the target; --gammas, --spoil and --dtypes run a part.
+token would allow; plain decoding cannot beat it, speculative decoding can. Our target is loaded twice, laid out for one
+row and for the verification, since the best layout for one is not the best for the other. Takes a quarter of an hour for
+each number format with Large as the target; --gammas, --spoil and --dtypes run a part.
 """
 import argparse
 import platform
@@ -77,43 +78,46 @@ def write(folder: Path, options: argparse.Namespace) -> dict[float | str, Path]:
 
 def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argparse.Namespace) -> None:
     """One number format: the cost of a target pass by its rows, then a table for each draft."""
-    ours, theirs = load_both(folders["target"], dtype, options)
-    size = sum(weight.numel() * weight.element_size() for weight in ours.parameters())
+    rows = max(options.gammas) + 1
+    ours, theirs = load_both(folders["target"], dtype, (1, rows), options)
+    size = sum(weight.numel() * weight.element_size() for weight in ours[rows].parameters())
     limit = bandwidth(options.device) / size  # tokens/s
-    linear, ours = ours.linear, ready(ours, {*ROWS, *(gamma + 1 for gamma in options.gammas)}, options)
     name = str(dtype).removeprefix("torch.")
     print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights read at {limit * size / 1e9:.1f} GB/s: "
-          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {linear}.\n")
-    print("One target pass over n tokens: " + ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
-                                                        for n, seconds in passes(ours).items()) + ".", flush=True)
+          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {ours[rows].linear}.")
+    ours = {n: ready(model, {*ROWS, *(gamma + 1 for gamma in options.gammas)}, options) for n, model in ours.items()}
+    for laid_out, times in passes(ours).items():
+        print(f"\nOne target pass over n tokens, laid out for {laid_out}: " + ", ".join(
+            f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)" for n, seconds in times.items()) + ".", flush=True)
     for spoil in options.spoil:
-        arms = make_arms(ours, theirs, *draft_pair(folders[spoil], dtype, options), options)
+        drafts, their_draft = load_both(folders[spoil], dtype, (2,), options)
+        arms = make_arms(ours, theirs, ready(drafts[2], {1, 2}, options), their_draft, options)
         times, wrong = race(arms, options, f"{name}, spoil {spoil}")
         speeds = {arm: options.tokens / median(values) for arm, values in times.items()}
         print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
         print(table(speeds, wrong, limit, options.gammas), flush=True)
+        print(f"\nThe plain loop over the target that is laid out for {rows} tokens: {speeds['verifier', 0]:.2f} tokens/s.", flush=True)
 
 
 def ready(model: GPT2, rows: set[int], options: argparse.Namespace) -> GPT2 | GraphedGPT2:
     return GraphedGPT2(model, tuple(rows)) if options.compile else model
 
 
-def load_both(folder: Path, dtype: torch.dtype, options: argparse.Namespace):
-    """The same weights in this project's model and in transformers'."""
+def load_both(folder: Path, dtype: torch.dtype, rows: tuple[int, ...], options: argparse.Namespace):
+    """The same weights in this project's model, laid out for each of these numbers of rows, and in transformers'."""
     say(f"loading {folder.name}")
     theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").eval().to(options.device)
     theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
-    return load_model(folder, options.device, dtype, options.linear), theirs
-
-
-def draft_pair(folder: Path, dtype: torch.dtype, options: argparse.Namespace):
-    ours, theirs = load_both(folder, dtype, options)
-    return ready(ours, {1, 2}, options), theirs
+    return {n: load_model(folder, options.device, dtype, options.linear, n) for n in rows}, theirs
 
 
 def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace) -> dict:
-    """{(who, gamma): a function that continues PROMPT by n tokens and returns the new ids}; gamma 0 is plain decoding."""
+    """{(who, gamma): a function that continues PROMPT by n tokens and returns the new ids}; gamma 0 is plain decoding.
+
+    ours: the target by the rows it is laid out for: 1, and the most that are verified.
+    """
     prompt = torch.tensor([PROMPT], device=options.device)
+    plain, verifier = ours[1], ours[max(ours)]
 
     def generate(n, gamma):
         assistant = {}
@@ -125,10 +129,11 @@ def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace)
 
     def decode(n, gamma):
         if gamma == 0:
-            return autoregressive(ours, PROMPT, n).tokens
-        return speculative_greedy(ours, our_draft, PROMPT, n, gamma=gamma).tokens
+            return autoregressive(plain, PROMPT, n).tokens
+        return speculative_greedy(verifier, our_draft, PROMPT, n, gamma=gamma).tokens
 
-    return {(who, gamma): run for gamma in [0, *options.gammas] for who, run in (("ours", decode), ("transformers", generate))}
+    arms = {(who, gamma): run for gamma in [0, *options.gammas] for who, run in (("ours", decode), ("transformers", generate))}
+    return arms | {("verifier", 0): lambda n, gamma: autoregressive(verifier, PROMPT, n).tokens}
 
 
 def race(arms: dict, options: argparse.Namespace, title: str) -> tuple[dict, dict]:
@@ -159,16 +164,17 @@ def table(speeds: dict, wrong: dict, limit: float, gammas: list[int]) -> str:
     return "\n".join(lines)
 
 
-def passes(model) -> dict[int, float]:
-    """Median seconds of one pass over n tokens behind the prompt, for each n of ROWS."""
-    times = {n: [] for n in ROWS}
-    cache = model.new_cache(len(PROMPT) + max(ROWS))
-    model.forward(torch.tensor([PROMPT]), cache, last=0)
-    for _ in range(7):
-        for n in ROWS:
-            times[n].append(seconds(partial(model.forward, torch.tensor([PROMPT[:n]]), cache)))
-            cache.truncate(len(PROMPT))
-    return {n: median(values) for n, values in times.items()}
+def passes(models: dict) -> dict[int, dict[int, float]]:
+    """For each model, the median seconds of one pass over n tokens behind the prompt, for each n of ROWS."""
+    times = {key: {n: [] for n in ROWS} for key in models}
+    caches = {key: model.new_cache(len(PROMPT) + max(ROWS)) for key, model in models.items()}
+    for key, model in models.items():
+        model.forward(torch.tensor([PROMPT]), caches[key], last=0)
+    for n in 7 * ROWS:
+        for key, model in models.items():
+            times[key][n].append(seconds(partial(model.forward, torch.tensor([PROMPT[:n]]), caches[key])))
+            caches[key].truncate(len(PROMPT))
+    return {key: {n: median(values) for n, values in by_n.items()} for key, by_n in times.items()}
 
 
 def bandwidth(device: str) -> float:
