@@ -2,7 +2,8 @@
 
 Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one. On many processors
 nn.Linear is far from that: the library behind it is made for many rows, and rearranges the matrix whenever there is more
-than one. `model.strips` and `model.onednn` rearrange it once. Here the fastest of the three is chosen by trying them.
+than one. `model.strips` and `model.onednn` rearrange it once. Here the fastest of the three is chosen by trying them, and
+so is the fastest way to multiply with the embedding, of those in `model.heads`.
 """
 import time
 import timeit
@@ -13,34 +14,45 @@ import torch
 from torch import Tensor, nn
 
 from model.gpt2 import GPT2, TiedHead
-from model.onednn import ConvolvedHead, OneDNNLinear, OneRowHead
-from model.strips import StripLinear, TurnedHead
+from model.heads import ConvolvedHead, OneRowHead, TurnedHead
+from model.onednn import OneDNNLinear
+from model.strips import StripLinear
 
 PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
-HEADS = (TiedHead, TurnedHead, OneRowHead, ConvolvedHead)
-CHOSEN = {}  # for n_embd, on which the shapes depend, n_vocab, a dtype and a number of rows: what `fastest` has found
+HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
+HEADS = (*HEADS_THAT_CAN_BE_TRAINED, OneRowHead, ConvolvedHead)
+CHOSEN = {}  # for n_vocab and n_embd, on which the shapes depend, a dtype and a number of rows: what `fastest` has found
+MOST_ROWS = 10  # for more the layout makes little difference
 LONG_ENOUGH = 0.1  # seconds to time each number of rows
 SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turns, they push each other out of the cache
 
 
 def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
-    """Give the model, in place, the fastest matrix products there are here; `model.linear` says which.
+    """Give the model, in place, the fastest matrix products there are here; `model.linear` says which layers it has.
 
-    linear: "auto" or "plain" for nn.Linear as it is; ValueError for anything else.
-    rows: how many tokens the model will read at once, again and again: gamma + 1 if it is to verify, 1 for plain decoding
-    or a draft. It still reads any other number, but not always as fast as it could.
-    A packed model computes the same up to rounding, but is for inference: it stays on its device and in its dtype.
-    `copy.deepcopy(model)` is a plain model again. Needs memory for one matrix more than the model has, and for two copies
-    of SAMPLE bytes, or of one block, to choose.
+    linear: "auto" or "plain" for nn.Linear as it is.
+    rows: how many tokens the model will read at once, again and again: gamma + 1 if it is to verify, 1 for plain decoding,
+    2 for a draft, which reads two tokens when all of its last ones were accepted. It still reads any other number, but not
+    always as fast as it could.
+    A packed model computes the same up to rounding, but is for inference: it stays on its device and in its dtype, and is
+    not packed again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix more than the model has, and for
+    two copies of SAMPLE bytes, or of one block, to choose. Raises ValueError for any other `linear`, for rows below 1, and
+    for a packed model.
     """
     if linear not in ("auto", "plain"):
         raise ValueError(f"linear must be auto or plain, not {linear!r}")
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, not {rows}")
+    if type(model.h[0].attn.c_attn) is not nn.Linear:
+        raise ValueError("the model is packed already; pack copy.deepcopy(model)")
+    rows = rows if rows <= MOST_ROWS else 1
     choice, why, head = (PLAIN, "", TiedHead) if linear == "plain" else fastest(model, rows)
     model.linear, model.head = choice + why, head()
     if choice != PLAIN:
+        kind = kinds(rows)[choice]
         for part, name in linears(model.h):
             layer = getattr(part, name)
-            setattr(part, name, kinds(rows)[choice](layer.weight, layer.bias))
+            setattr(part, name, kind(layer.weight, layer.bias))
     return model
 
 
@@ -57,8 +69,8 @@ def linears(blocks: nn.ModuleList) -> list[tuple[nn.Module, str]]:
 
 def fastest(model: GPT2, rows: int) -> tuple[str, str, type[TiedHead]]:
     """What to use for this model's layers, in brackets what there is not, and what to use for its head: the choice for the
-    first model of its sizes in this process, so that the same weights loaded twice give the same logits. Takes one to two
-    seconds for GPT-2 Large."""
+    first model of its sizes in this process, so that the same weights loaded twice, for the same rows, give the same
+    logits. Takes one to two seconds for GPT-2 Large."""
     wte = model.wte.weight
     if wte.device.type != "cpu":
         return PLAIN, "", TiedHead
@@ -66,7 +78,10 @@ def fastest(model: GPT2, rows: int) -> tuple[str, str, type[TiedHead]]:
     if key not in CHOSEN:
         size = sum(weight.nbytes for weight in model.h[0].parameters())
         sample = [getattr(*place) for place in linears(model.h[:max(1, SAMPLE // size)])]
-        CHOSEN[key] = (*fastest_layers(sample, rows), fastest_head(wte, rows))
+        choice, why = fastest_layers(sample, rows)
+        # Beside nn.Linear nothing would say that the other heads are for inference, and for one dtype and device.
+        heads = HEADS_THAT_CAN_BE_TRAINED if choice == PLAIN else HEADS
+        CHOSEN[key] = choice, why, fastest_head(wte, heads, rows)
     return CHOSEN[key]
 
 
@@ -83,10 +98,10 @@ def fastest_layers(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
 
 
 @torch.no_grad()
-def fastest_head(wte: Tensor, rows: int) -> type[TiedHead]:
-    """The fastest way to multiply with the embedding."""
+def fastest_head(wte: Tensor, heads: tuple[type[TiedHead], ...], rows: int) -> type[TiedHead]:
+    """The fastest of the heads. A small embedding is timed in the cache, where in a real pass it need not be."""
     candidates = {}
-    for kind in HEADS:
+    for kind in heads:
         try:
             for n in (1, 2):
                 kind()(wte.new_ones(1, n, wte.shape[1]), wte[:1])
@@ -97,10 +112,10 @@ def fastest_head(wte: Tensor, rows: int) -> type[TiedHead]:
 
 
 def quickest(candidates: dict, inputs: Callable[[int], list[Tensor]], rows: int):
-    """The key of the layers that take least for one row and then for `rows` rows when nothing disturbs them. They take
-    turns, so that what disturbs one disturbs all."""
+    """The key of the layers whose time for one row plus that for `rows` rows is least, when nothing disturbs them. They
+    take turns, so that what disturbs one disturbs all."""
     totals = dict.fromkeys(candidates, 0.0)
-    for n in (1, rows):
+    for n in {1, rows}:
         calls = {key: partial(apply, layers, inputs(n)) for key, layers in candidates.items()}
         turns, end = [], time.perf_counter() + LONG_ENOUGH
         while not turns or time.perf_counter() < end:

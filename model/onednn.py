@@ -2,8 +2,8 @@
 
 The kernels are made for images: a row is a pixel, and a linear layer a convolution of size 1. They read weights in strips
 too, so one memory serves both: oneDNN lays it out and takes the passes over a few rows, `torch.baddbmm` takes all others.
-The operators are those that PyTorch's own compiler uses. They are not documented, so whatever is expected of them is checked
-first, and nothing relies on them.
+The operators are those that PyTorch's own compiler uses. They are not documented, so it is checked first that they are
+there and how they lay out a matrix, and nothing relies on them.
 """
 import ctypes
 from functools import cache
@@ -12,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.strips import StripLinear, TurnedHead, to_strips
+from model.strips import StripLinear, to_strips
 
 WIDTHS = (8, 16, 24, 32, 48, 64)  # of strips, on one processor or another, and for one number of rows or another
-MOST_ROWS = 10  # for which the weights are laid out
 
 
 class OneDNNLinear(StripLinear):
@@ -24,10 +23,10 @@ class OneDNNLinear(StripLinear):
     Raises AttributeError or RuntimeError where oneDNN has no such kernel or no such strips.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor, rows: int = 5) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor, rows: int) -> None:
         nn.Module.__init__(self)
         n_out, n_in = weight.shape
-        width, self.sizes = layout(n_out, n_in, weight.dtype, min(rows, MOST_ROWS))
+        width, self.sizes = layout(n_out, n_in, weight.dtype, rows)
         self.blocks = reorder(weight.detach(), self.sizes[-1])  # opaque: oneDNN's own view of the weight
         self.weight = nn.Parameter(memory(self.blocks).view(-1, n_in, width), requires_grad=False)
         for strip in (0, -1):  # as `layout` has found it with another matrix
@@ -38,31 +37,12 @@ class OneDNNLinear(StripLinear):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.flatten(0, -2)  # (N, n_in)
         N = len(rows)
-        if N > self.sizes[-1] or N == 1 < self.sizes[0]:
+        if N > self.sizes[-1] or (N == 1 and 1 not in self.sizes):  # to fill up a single row does not pay
             return super().forward(x)
         size = next(size for size in self.sizes if size >= N)
-        if N < size:  # for N rows it would rearrange the weight in every call: add rows that nobody reads
+        if N < size:  # for N rows it might rearrange the weight in every call: add rows that nobody reads
             return convolve(F.pad(rows, (0, 0, 0, size - N)), self.blocks, self.bias)[:N].view(*x.shape[:-1], -1)
         return convolve(rows, self.blocks, self.bias).view(*x.shape[:-1], -1)
-
-
-class OneRowHead(TurnedHead):
-    """The head, with oneDNN's own linear layer for one row. For more it would rearrange the embedding."""
-
-    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
-        if x.shape[:-1].numel() != 1:
-            return super().forward(x, wte)
-        return torch.ops.mkldnn._linear_pointwise(x, wte, None, "none", [], "")  # (1, 1, n_vocab)
-
-
-class ConvolvedHead(OneRowHead):
-    """The head for a large vocabulary. The embedding, as it is, serves as the image, and the rows as the weights."""
-
-    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
-        if x.shape[:-1].numel() < 2:
-            return super().forward(x, wte)
-        logits = convolve(wte, x.flatten(0, -2)[:, :, None, None], None)  # (n_vocab, N)
-        return logits.T.contiguous().unflatten(0, x.shape[:-1])  # (B, T, n_vocab)
 
 
 def convolve(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -91,17 +71,19 @@ def memory(blocks: Tensor) -> Tensor:
 
 @cache
 def layout(n_out: int, n_in: int, dtype: torch.dtype, rows: int) -> tuple[int, list[int]]:
-    """The width of the strips that oneDNN wants for `rows` rows, and for what other numbers of rows it wants the same ones.
+    """The width of the strips that oneDNN wants for `rows` rows, and the numbers of rows, among some that are tried, for
+    which it wants the same ones.
 
     If its strips do not fit the matrix, those for one or two rows more are taken. All is found out with a matrix in which
     neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
     """
     weight = torch.arange(251, dtype=dtype).repeat(n_out * n_in // 251 + 1)[:n_out * n_in].view(n_out, n_in)  # 251 is prime
     for most in range(rows, rows + 3):
-        wanted = memory(reorder(weight, most))
+        blocks = reorder(weight, most)
+        wanted = memory(blocks)
         for width in WIDTHS:
             if n_out % width == 0 and torch.equal(wanted, to_strips(weight, width).flatten()):
-                convolve(weight.new_ones(most, n_in), reorder(weight, most), weight.new_ones(n_out))
+                convolve(weight.new_ones(most, n_in), blocks, weight.new_ones(n_out))
                 sizes = sorted({1, 2, 3, 5, 6, most, 2 * most})
                 return width, [size for size in sizes if torch.equal(wanted, memory(reorder(weight, size)))]
     raise RuntimeError("oneDNN does not lay out this matrix in strips")

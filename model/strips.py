@@ -5,10 +5,7 @@ it is multiplied by, which a few vector instructions do at once. The product is 
 call of PyTorch, which reads the memory from front to back.
 """
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-
-from model.gpt2 import TiedHead
 
 WIDTH = 16
 
@@ -51,15 +48,3 @@ class StripLinear(nn.Module):
 def to_strips(weight: Tensor, width: int) -> Tensor:
     """weight (n_out, n_in) cut into strips, (n_out / width, n_in, width)."""
     return weight.unflatten(0, (-1, width)).transpose(1, 2).contiguous()
-
-
-class TurnedHead(TiedHead):
-    """The head. Its matrix stays as the embedding needs it, which with more than one row is the faster left-hand side."""
-
-    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
-        rows = x.flatten(0, -2)  # (N, n_embd)
-        logits = F.linear(rows, wte) if len(rows) < 2 else F.linear(wte, rows).T.contiguous()  # (N, n_vocab)
-        return logits.unflatten(0, x.shape[:-1])
-
-    def __deepcopy__(self, memo: dict) -> TiedHead:
-        return TiedHead()

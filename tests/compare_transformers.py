@@ -7,9 +7,10 @@ On a GPU: add --device cuda --compile, and --dtypes bfloat16 is the number forma
 Writes a counting target and counting drafts of official shape (tests/make_counting_gpt2.py) into a temporary folder, so
 the right ids are known. Every arm continues the same prompt greedily by the same number of tokens, is timed as a whole,
 prompt included, and takes turns with the others. The limit is what reading the target's weights from memory once per
-token would allow; plain decoding cannot beat it, speculative decoding can. Our target is loaded twice, laid out for one
-row and for the verification, since the best layout for one is not the best for the other. Takes a quarter of an hour for
-each number format with Large as the target; --gammas, --spoil and --dtypes run a part.
+token would allow; plain decoding cannot beat it, speculative decoding can. On a CPU our target is loaded twice, laid out
+for one row and for verifying the largest gamma, since the best layout for one is not the best for the other; run a gamma
+on its own to see it at its best. Takes about half an hour for each number format with Large as the target; --gammas,
+--spoil and --dtypes run a part.
 """
 import argparse
 import platform
@@ -79,15 +80,16 @@ def write(folder: Path, options: argparse.Namespace) -> dict[float | str, Path]:
 def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argparse.Namespace) -> None:
     """One number format: the cost of a target pass by its rows, then a table for each draft."""
     rows = max(options.gammas) + 1
-    ours, theirs = load_both(folders["target"], dtype, (1, rows), options)
+    laid_out = options.device == "cpu" and options.linear == "auto"
+    ours, theirs = load_both(folders["target"], dtype, (1, rows) if laid_out else (rows,), options)
     size = sum(weight.numel() * weight.element_size() for weight in ours[rows].parameters())
     limit = bandwidth(options.device) / size  # tokens/s
     name = str(dtype).removeprefix("torch.")
     print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights read at {limit * size / 1e9:.1f} GB/s: "
           f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {ours[rows].linear}.")
     ours = {n: ready(model, {*ROWS, *(gamma + 1 for gamma in options.gammas)}, options) for n, model in ours.items()}
-    for laid_out, times in passes(ours).items():
-        print(f"\nOne target pass over n tokens, laid out for {laid_out}: " + ", ".join(
+    for for_rows, times in passes(ours).items():
+        print(f"\nOne target pass over n tokens, laid out for {for_rows}: " + ", ".join(
             f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)" for n, seconds in times.items()) + ".", flush=True)
     for spoil in options.spoil:
         drafts, their_draft = load_both(folders[spoil], dtype, (2,), options)
@@ -96,7 +98,9 @@ def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argpa
         speeds = {arm: options.tokens / median(values) for arm, values in times.items()}
         print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
         print(table(speeds, wrong, limit, options.gammas), flush=True)
-        print(f"\nThe plain loop over the target that is laid out for {rows} tokens: {speeds['verifier', 0]:.2f} tokens/s.", flush=True)
+        same = ("ours, laid out for verifying", 0)
+        print(f"\nThe plain loop over the target that is laid out for {rows} tokens: {speeds[same]:.2f} tokens/s, "
+              f"ids {'DIFFERENT' if wrong[same] else 'equal'}.", flush=True)
 
 
 def ready(model: GPT2, rows: set[int], options: argparse.Namespace) -> GPT2 | GraphedGPT2:
@@ -114,10 +118,10 @@ def load_both(folder: Path, dtype: torch.dtype, rows: tuple[int, ...], options: 
 def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace) -> dict:
     """{(who, gamma): a function that continues PROMPT by n tokens and returns the new ids}; gamma 0 is plain decoding.
 
-    ours: the target by the rows it is laid out for: 1, and the most that are verified.
+    ours: the target by the rows it is laid out for: the most that are verified, and possibly 1.
     """
     prompt = torch.tensor([PROMPT], device=options.device)
-    plain, verifier = ours[1], ours[max(ours)]
+    plain, verifier = ours[min(ours)], ours[max(ours)]
 
     def generate(n, gamma):
         assistant = {}
@@ -133,7 +137,7 @@ def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace)
         return speculative_greedy(verifier, our_draft, PROMPT, n, gamma=gamma).tokens
 
     arms = {(who, gamma): run for gamma in [0, *options.gammas] for who, run in (("ours", decode), ("transformers", generate))}
-    return arms | {("verifier", 0): lambda n, gamma: autoregressive(verifier, PROMPT, n).tokens}
+    return arms | {("ours, laid out for verifying", 0): lambda n, gamma: autoregressive(verifier, PROMPT, n).tokens}
 
 
 def race(arms: dict, options: argparse.Namespace, title: str) -> tuple[dict, dict]:

@@ -78,8 +78,16 @@ def test_how_the_models_are_loaded(pair, generate, monkeypatch, dtype, linear):
     loaded = []
     monkeypatch.setattr(session, "load_model", load)
     answer = generate("--json", "--max-new-tokens", 3, "--device", "cpu", "--dtype", dtype, "--linear", linear)
-    assert loaded == [(pair[i], "cpu", getattr(torch, dtype), linear) for i in (1, 3)]
+    assert loaded == [(pair[i], "cpu", getattr(torch, dtype), linear, rows) for i, rows in ((1, 5), (3, 2))]
     assert json.loads(answer.out)["settings"]["dtype"] == dtype
+
+
+@pytest.mark.parametrize("options, rows", [(["--gamma", "2"], [3, 2]), (["--gamma", "auto"], [9, 2]), (["--mode", "baseline"], [1])])
+def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, monkeypatch, options, rows):
+    loaded = []
+    monkeypatch.setattr(session, "load_model", lambda *arguments: loaded.append(arguments[-1]) or load_model(*arguments))
+    ask(capsys, *pair[:2 * len(rows)], *options, "--max-new-tokens", 3)
+    assert loaded == rows
 
 
 def test_shared_noise_gives_both_loops_the_same_text(pair, generate):

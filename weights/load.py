@@ -20,7 +20,7 @@ def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cp
     """A model in eval mode that needs no gradients. `weights.registry.resolve` says how the name is read.
 
     linear: "auto" for the fastest matrix products there are here, "plain" for nn.Linear. rows: how many tokens it will read
-    at once, gamma + 1 for a target, 1 for plain decoding or a draft. See `model.linear.pack` for both.
+    at once, gamma + 1 for a target, 1 for plain decoding, 2 for a draft. See `model.linear.pack` for both.
 
     Files of the hub are downloaded once, into its usual cache. Raises WeightsError if the name or its files are no good,
     DownloadError if a file cannot be fetched.

@@ -55,11 +55,15 @@ def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
 
 
 def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
-    """Both models, and the seconds that loading took, which are part of no other number."""
+    """Both models, and the seconds that loading took, which are part of no other number.
+
+    One target serves all arms, laid out for the default gamma: with a layout of its own, the plain loop or another gamma
+    could be somewhat faster (`model.linear.pack`).
+    """
     device, dtype = pick_device(options.device), getattr(torch, options.dtype)
     tokenizer = load_tokenizer(options.target)
     models, seconds = {}, {}
-    for role, rows in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):  # read at once, again and again
+    for role, rows in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):
         started = perf_counter()
         models[role] = load_model(getattr(options, role), device, dtype, options.linear, rows)
         seconds[role] = perf_counter() - started
