@@ -38,5 +38,5 @@ class ConvolvedHead(OneRowHead):
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         if x.shape[:-1].numel() < 2:
             return super().forward(x, wte)
-        logits = convolve(wte, x.flatten(0, -2)[:, :, None, None], None)  # (n_vocab, N)
+        logits = convolve(wte, x.flatten(0, -2)[:, :, None, None], None).flatten(0, 2)  # (n_vocab, N)
         return logits.T.contiguous().unflatten(0, x.shape[:-1])  # (B, T, n_vocab)

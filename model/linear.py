@@ -36,8 +36,8 @@ def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
     always as fast as it could.
     A packed model computes the same up to rounding, but is for inference: it stays on its device and in its dtype, and is
     not packed again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix more than the model has, and for
-    two copies of SAMPLE bytes, or of one block, to choose. Raises ValueError for any other `linear`, for rows below 1, and
-    for a packed model.
+    four times SAMPLE bytes, or two blocks, to choose. Raises ValueError for any other `linear`, for rows below 1, and for a
+    packed model.
     """
     if linear not in ("auto", "plain"):
         raise ValueError(f"linear must be auto or plain, not {linear!r}")
@@ -99,16 +99,16 @@ def fastest_layers(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
 
 @torch.no_grad()
 def fastest_head(wte: Tensor, heads: tuple[type[TiedHead], ...], rows: int) -> type[TiedHead]:
-    """The fastest of the heads. A small embedding is timed in the cache, where in a real pass it need not be."""
-    candidates = {}
+    """The fastest of the heads. Of a small embedding each is given copies, for the same reason that there is a SAMPLE."""
+    candidates, copies = {}, min(SAMPLE // wte.nbytes, 64)
     for kind in heads:
         try:
             for n in (1, 2):
                 kind()(wte.new_ones(1, n, wte.shape[1]), wte[:1])
-            candidates[kind] = [partial(kind(), wte=wte)]
+            candidates[kind] = [partial(kind(), wte=wte.clone()) for _ in range(copies)] or [partial(kind(), wte=wte)]
         except (AttributeError, RuntimeError):  # as above; another head is as good a head, so there is nothing to tell
             continue
-    return quickest(candidates, lambda n: [wte.new_ones(1, n, wte.shape[1])], rows)
+    return quickest(candidates, lambda n: [wte.new_ones(1, n, wte.shape[1])] * max(1, copies), rows)
 
 
 def quickest(candidates: dict, inputs: Callable[[int], list[Tensor]], rows: int):

@@ -28,28 +28,27 @@ class OneDNNLinear(StripLinear):
         n_out, n_in = weight.shape
         width, self.sizes = layout(n_out, n_in, weight.dtype, rows)
         self.blocks = reorder(weight.detach(), self.sizes[-1])  # opaque: oneDNN's own view of the weight
-        self.weight = nn.Parameter(memory(self.blocks).view(-1, n_in, width), requires_grad=False)
+        self.keep(memory(self.blocks).view(-1, n_in, width), bias)
         for strip in (0, -1):  # as `layout` has found it with another matrix
             if not torch.allclose(self.weight[strip], weight.unflatten(0, (-1, width))[strip].T, rtol=0, atol=0, equal_nan=True):
                 raise RuntimeError("oneDNN has laid out this matrix in another way")
-        self.bias = nn.Parameter(bias.detach(), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.flatten(0, -2)  # (N, n_in)
-        N = len(rows)
+        N = x.shape[:-1].numel()
         if N > self.sizes[-1] or (N == 1 and 1 not in self.sizes):  # to fill up a single row does not pay
             return super().forward(x)
         size = next(size for size in self.sizes if size >= N)
         if N < size:  # for N rows it might rearrange the weight in every call: add rows that nobody reads
-            return convolve(F.pad(rows, (0, 0, 0, size - N)), self.blocks, self.bias)[:N].view(*x.shape[:-1], -1)
-        return convolve(rows, self.blocks, self.bias).view(*x.shape[:-1], -1)
+            rows = F.pad(x.reshape(1, N, -1), (0, 0, 0, size - N))
+            return convolve(rows, self.blocks, self.bias)[:, :N].reshape(*x.shape[:-1], -1)
+        return convolve(x, self.blocks, self.bias).reshape(*x.shape[:-1], -1)
 
 
-def convolve(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """rows (N, n_in) times weight (n_out, n_in, 1, 1), in oneDNN's layout or not: (N, n_out)."""
-    image = rows.view(1, len(rows), 1, -1).permute(0, 3, 1, 2)  # (1, n_in, N, 1), in the memory of rows
+def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """N rows x (..., n_in) times weight (n_out, n_in, 1, 1), in oneDNN's layout or not: (1, N, 1, n_out)."""
+    image = x.reshape(1, -1, 1, x.shape[-1]).permute(0, 3, 1, 2)  # (1, n_in, N, 1), in the memory of x
     y = torch.ops.mkldnn._convolution_pointwise(image, weight, bias, [0, 0], [1, 1], [1, 1], 1, "none", [], "")
-    return y.permute(0, 2, 3, 1).flatten(0, 2)  # from (1, n_out, N, 1)
+    return y.permute(0, 2, 3, 1)  # from (1, n_out, N, 1)
 
 
 def reorder(weight: Tensor, rows: int) -> Tensor:

@@ -93,14 +93,19 @@ def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argpa
             f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)" for n, seconds in times.items()) + ".", flush=True)
     for spoil in options.spoil:
         drafts, their_draft = load_both(folders[spoil], dtype, (2,), options)
-        arms = make_arms(ours, theirs, ready(drafts[2], {1, 2}, options), their_draft, options)
+        share = sum(weight.nbytes for weight in drafts[2].parameters()) / size
+        per_round = {}
+        arms = make_arms(ours, theirs, ready(drafts[2], {1, 2}, options), their_draft, per_round, options)
         times, wrong = race(arms, options, f"{name}, spoil {spoil}")
         speeds = {arm: options.tokens / median(values) for arm, values in times.items()}
         print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
         print(table(speeds, wrong, limit, options.gammas), flush=True)
         same = ("ours, laid out for verifying", 0)
         print(f"\nThe plain loop over the target that is laid out for {rows} tokens: {speeds[same]:.2f} tokens/s, "
-              f"ids {'DIFFERENT' if wrong[same] else 'equal'}.", flush=True)
+              f"ids {'DIFFERENT' if wrong[same] else 'equal'}.\n")
+        print("If a pass cost no more than reading the weights once: " + ", ".join(
+            f"gamma {gamma} {tokens:.2f} tokens per round, {tokens / (1 + gamma * share):.2f} times the plain loop"
+            for gamma, tokens in per_round.items()) + ".", flush=True)
 
 
 def ready(model: GPT2, rows: set[int], options: argparse.Namespace) -> GPT2 | GraphedGPT2:
@@ -115,10 +120,11 @@ def load_both(folder: Path, dtype: torch.dtype, rows: tuple[int, ...], options: 
     return {n: load_model(folder, options.device, dtype, options.linear, n) for n in rows}, theirs
 
 
-def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace) -> dict:
+def make_arms(ours, theirs, our_draft, their_draft, per_round: dict[int, float], options: argparse.Namespace) -> dict:
     """{(who, gamma): a function that continues PROMPT by n tokens and returns the new ids}; gamma 0 is plain decoding.
 
-    ours: the target by the rows it is laid out for: the most that are verified, and possibly 1.
+    ours: the target by the rows it is laid out for: the most that are verified, and possibly 1. per_round: for each gamma,
+    where our last run leaves its tokens per round.
     """
     prompt = torch.tensor([PROMPT], device=options.device)
     plain, verifier = ours[min(ours)], ours[max(ours)]
@@ -134,7 +140,9 @@ def make_arms(ours, theirs, our_draft, their_draft, options: argparse.Namespace)
     def decode(n, gamma):
         if gamma == 0:
             return autoregressive(plain, PROMPT, n).tokens
-        return speculative_greedy(verifier, our_draft, PROMPT, n, gamma=gamma).tokens
+        run = speculative_greedy(verifier, our_draft, PROMPT, n, gamma=gamma)
+        per_round[gamma] = run.tokens_per_round
+        return run.tokens
 
     arms = {(who, gamma): run for gamma in [0, *options.gammas] for who, run in (("ours", decode), ("transformers", generate))}
     return arms | {("ours, laid out for verifying", 0): lambda n, gamma: autoregressive(verifier, PROMPT, n).tokens}
