@@ -23,7 +23,7 @@ PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 HEADS = (*HEADS_THAT_CAN_BE_TRAINED, OneRowHead, ConvolvedHead)
 CHOSEN = {}  # for n_vocab and n_embd, on which the shapes depend, a dtype and a number of rows: what `fastest` has found
-MOST_ROWS = 10  # for more the layout makes little difference
+MOST_ROWS = 10  # for which a layout is asked for; whoever reads more at once gets the one for single rows
 LONG_ENOUGH, OFTEN_ENOUGH = 0.1, 8  # seconds and turns to time each number of rows
 SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turns, they push each other out of the cache
 
