@@ -1,7 +1,7 @@
 """The strips of `model.strips` in the hands of oneDNN, the library inside PyTorch whose kernels for a few rows are the fastest.
 
 The kernels are made for images: a row is a pixel, and a linear layer a convolution of size 1. They read weights in strips
-too, so one memory serves both: oneDNN lays it out and takes the passes over a few rows, `torch.baddbmm` takes all others.
+too, so one memory serves both: oneDNN lays it out and multiplies one or a few rows, `torch.baddbmm` all other numbers.
 The operators are those that PyTorch's own compiler uses. They are not documented, so it is checked first that they are
 there and how they lay out a matrix, and nothing relies on them.
 """
@@ -77,12 +77,12 @@ def layout(n_out: int, n_in: int, dtype: torch.dtype, rows: int) -> tuple[int, l
     neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
     """
     weight = torch.arange(251, dtype=dtype).repeat(n_out * n_in // 251 + 1)[:n_out * n_in].view(n_out, n_in)  # 251 is prime
-    for most in range(rows, rows + 3):
-        blocks = reorder(weight, most)
+    for n in range(rows, rows + 3):
+        blocks = reorder(weight, n)
         wanted = memory(blocks)
         for width in WIDTHS:
             if n_out % width == 0 and torch.equal(wanted, to_strips(weight, width).flatten()):
-                convolve(weight.new_ones(most, n_in), blocks, weight.new_ones(n_out))
-                sizes = sorted({1, 2, 3, 5, 6, most, 2 * most})
+                convolve(weight.new_ones(n, n_in), blocks, weight.new_ones(n_out))
+                sizes = sorted({1, 2, 3, 5, 6, n, 2 * n})  # other numbers are filled up to the next of these
                 return width, [size for size in sizes if torch.equal(wanted, memory(reorder(weight, size)))]
     raise RuntimeError("oneDNN does not lay out this matrix in strips")

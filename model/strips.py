@@ -26,7 +26,7 @@ class StripLinear(nn.Module):
         return self.weight.transpose(1, 2).flatten(0, 1)  # (n_out, n_in), a copy
 
     def forward(self, x: Tensor) -> Tensor:
-        # In a small model a call of PyTorch that only looks at memory in another way costs a tenth of the product: the two
+        # In a small model even a call of PyTorch that only looks at memory in another way costs time that shows: the two
         # conditions leave out those that would change nothing, for a single sequence and for a single row.
         rows = x if len(x) == 1 else x.flatten(0, -2)  # (1, N, n_in) or (N, n_in)
         y = torch.baddbmm(self.biases, rows.expand(len(self.biases), -1, -1), self.weight)  # (n_out / width, N, width)
