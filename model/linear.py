@@ -9,14 +9,17 @@ import math
 import time
 import timeit
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from model.config import GPT2Config
 from model.gpt2 import GPT2, TiedHead
 from model.heads import ConvolvedHead, OneRowHead, TurnedHead
 from model.onednn import OneDNNLinear
+from model.shape import without_memory
 from model.strips import StripLinear
 
 PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
@@ -28,62 +31,80 @@ LONG_ENOUGH, OFTEN_ENOUGH = 0.1, 8  # seconds and turns to time each number of r
 SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turns, they push each other out of the cache
 
 
+@dataclass(frozen=True)
+class Products:
+    """How a model multiplies: what makes its linear layers of weight and bias (None: they are nn.Linear), and its head."""
+    linear: str
+    layer: Callable[[Tensor, Tensor], nn.Module] | None
+    head: type[TiedHead]
+
+    def name(self, model: GPT2) -> GPT2:
+        """The model, whose layers are made already, says so in `model.linear`, and gets its head."""
+        model.linear, model.head = self.linear, self.head()
+        return model
+
+
 def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
     """Give the model, in place, the fastest matrix products there are here; `model.linear` says which layers it has.
 
-    linear: "auto" or "plain" for nn.Linear as it is.
+    For linear and rows see `choose`. A packed model computes the same up to rounding, but is for inference: it stays on its
+    device and in its dtype, and is not packed again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix
+    of each shape more than the model has. Raises ValueError as `choose` does, and for a packed model.
+    """
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
+    if not layers:
+        raise ValueError("the model is packed already; pack copy.deepcopy(model)")
+    wte = model.wte.weight
+    products = choose(model.config, wte.device, wte.dtype, linear, rows)
+    if products.layer is not None:
+        for name, layer in layers.items():
+            model.set_submodule(name, products.layer(layer.weight, layer.bias))
+    return products.name(model)
+
+
+def choose(config: GPT2Config, device: torch.device | str, dtype: torch.dtype, linear: str = "auto", rows: int = 5) -> Products:
+    """The matrix products for a model of this shape.
+
+    linear: "auto" for the fastest, "plain" for nn.Linear as it is.
     rows: how many tokens the model will read at once, again and again: gamma + 1 if it is to verify, 1 for plain decoding,
     2 for a draft, which reads two tokens when all of its last ones were accepted. It still reads any other number, but not
-    always as fast as it could.
-    A packed model computes the same up to rounding, but is for inference: it stays on its device and in its dtype, and is
-    not packed again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix more than the model has, and for
-    four times SAMPLE bytes, or two blocks, to choose. Raises ValueError for any other `linear`, for rows below 1, and for a
-    packed model.
+    always as fast as it could. Raises ValueError for any other `linear`, and for rows below 1.
     """
     if linear not in ("auto", "plain"):
         raise ValueError(f"linear must be auto or plain, not {linear!r}")
     if rows < 1:
         raise ValueError(f"rows must be at least 1, not {rows}")
-    if type(model.h[0].attn.c_attn) is not nn.Linear:
-        raise ValueError("the model is packed already; pack copy.deepcopy(model)")
+    if linear == "plain" or torch.device(device).type != "cpu":
+        return Products(PLAIN, None, TiedHead)
     rows = rows if rows <= MOST_ROWS else 1
-    choice, why, head = (PLAIN, "", TiedHead) if linear == "plain" else fastest(model, rows)
-    model.linear, model.head = choice + why, head()
-    if choice != PLAIN:
-        kind = kinds(rows)[choice]
-        for part, name in linears(model.h):
-            layer = getattr(part, name)
-            setattr(part, name, kind(layer.weight, layer.bias))
-    return model
+    choice, why, head = fastest(config, dtype, rows)
+    return Products(choice + why, kinds(rows).get(choice), head)
 
 
 def kinds(rows: int) -> dict[str, Callable[[Tensor, Tensor], nn.Module]]:
-    """The packed layers by name, as functions of weight and bias."""
-    return {STRIPS: StripLinear, ONEDNN: partial(OneDNNLinear, rows=rows)}
+    """The packed layers of one model by name, as functions of weight and bias."""
+    return {STRIPS: StripLinear, ONEDNN: partial(OneDNNLinear, rows=rows, moulds={})}
 
 
-def linears(blocks: nn.ModuleList) -> list[tuple[nn.Module, str]]:
-    """Where the linear layers are: the module that has one, and under what name."""
-    return [place for block in blocks for place in (
-        (block.attn, "c_attn"), (block.attn, "c_proj"), (block.mlp, "c_fc"), (block.mlp, "c_proj"))]
-
-
-def fastest(model: GPT2, rows: int) -> tuple[str, str, type[TiedHead]]:
-    """What to use for this model's layers, in brackets what there is not, and what to use for its head: the choice for the
-    first model of its sizes in this process, so that the same weights loaded twice, for the same rows, give the same
-    logits. Takes one to two seconds for GPT-2 Large."""
-    wte = model.wte.weight
-    if wte.device.type != "cpu":
-        return PLAIN, "", TiedHead
-    key = (*wte.shape, wte.dtype, rows)
+def fastest(config: GPT2Config, dtype: torch.dtype, rows: int) -> tuple[str, str, type[TiedHead]]:
+    """What to use for the layers of such a model, in brackets what there is not, and what to use for its head: found out
+    once in a process, so that the same weights loaded twice, for the same rows, give the same logits. Takes one to two
+    seconds for GPT-2 Large, and memory for three of its blocks."""
+    key = (config.n_vocab, config.n_embd, dtype, rows)
     if key not in CHOSEN:
-        size = sum(weight.nbytes for weight in model.h[0].parameters())
-        sample = [getattr(*place) for place in linears(model.h[:max(1, SAMPLE // size)])]
-        choice, why = fastest_layers(sample, rows)
+        choice, why = fastest_layers(sample(config, dtype), rows)
         # Beside nn.Linear nothing would say that the other heads are for inference, and for one dtype and device.
         heads = HEADS_THAT_CAN_BE_TRAINED if choice == PLAIN else HEADS
-        CHOSEN[key] = choice, why, fastest_head(wte, heads, rows)
+        CHOSEN[key] = choice, why, fastest_head(config, dtype, heads, rows)
     return CHOSEN[key]
+
+
+def sample(config: GPT2Config, dtype: torch.dtype) -> list[nn.Linear]:
+    """The linear layers of as many blocks as take SAMPLE bytes, or of one. All weights are 1: their time is that of others."""
+    size = 12 * config.n_embd**2 * dtype.itemsize  # of a block
+    blocks = without_memory(replace(config, n_layer=max(1, SAMPLE // size)), dtype).h
+    blocks.load_state_dict({name: torch.ones(weight.shape, dtype=dtype) for name, weight in blocks.named_parameters()}, assign=True)
+    return [layer for layer in blocks.modules() if isinstance(layer, nn.Linear)]
 
 
 @torch.no_grad()
@@ -99,10 +120,10 @@ def fastest_layers(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
 
 
 @torch.no_grad()
-def fastest_head(wte: Tensor, heads: tuple[type[TiedHead], ...], rows: int) -> type[TiedHead]:
+def fastest_head(config: GPT2Config, dtype: torch.dtype, heads: tuple[type[TiedHead], ...], rows: int) -> type[TiedHead]:
     """The fastest of the heads. Of a large embedding they share a part; of a small one each is given copies, for the same
     reason that there is a SAMPLE."""
-    wte = wte[:4 * SAMPLE // wte[0].nbytes]
+    wte = torch.ones(min(config.n_vocab, 4 * SAMPLE // (config.n_embd * dtype.itemsize)), config.n_embd, dtype=dtype)
     candidates, copies = {}, min(SAMPLE // wte.nbytes, 64)
     for kind in heads:
         try:

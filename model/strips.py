@@ -15,11 +15,11 @@ class StripLinear(nn.Module):
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self.keep(to_strips(weight.detach(), WIDTH), bias)
+        self.keep(cut(weight.detach(), WIDTH).clone(memory_format=torch.contiguous_format), bias.detach().clone())
 
     def keep(self, strips: Tensor, bias: Tensor) -> None:
         self.weight = nn.Parameter(strips, requires_grad=False)  # (n_out / width, n_in, width)
-        self.bias = nn.Parameter(bias.detach(), requires_grad=False)  # (n_out,)
+        self.bias = nn.Parameter(bias, requires_grad=False)  # (n_out,)
         self.biases = self.bias.view(len(strips), 1, -1)  # the same memory by strips, (n_out / width, 1, width)
 
     def to_plain(self) -> Tensor:
@@ -51,6 +51,6 @@ class StripLinear(nn.Module):
         return self
 
 
-def to_strips(weight: Tensor, width: int) -> Tensor:
-    """weight (n_out, n_in) cut into strips, (n_out / width, n_in, width)."""
-    return weight.unflatten(0, (-1, width)).transpose(1, 2).contiguous()
+def cut(weight: Tensor, width: int) -> Tensor:
+    """weight (n_out, n_in) seen as strips, (n_out / width, n_in, width): a view."""
+    return weight.unflatten(0, (-1, width)).transpose(1, 2)

@@ -18,7 +18,8 @@ def folder(tmp_path):
 
 
 def refusal(folder):
-    with pytest.raises(WeightsError) as error:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(WeightsError) as error:
+        patch.delattr("weights.load.choose")  # timing matrix products is for files that are good
         load_model(folder)
     message = str(error.value)
     assert "\n" not in message
@@ -59,6 +60,12 @@ def test_a_config_that_is_not_gpt2_is_refused_by_name(folder, key, value):
     message = refusal(folder)
     assert key in message
     assert "config.json" in message
+
+
+def test_a_width_that_no_memory_could_hold(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_embd": 2_000_000}))
+    assert "wte.weight has the shape [300, 64], its configuration needs [300, 2000000]" in refusal(folder)
 
 
 @pytest.mark.parametrize("content, words", [

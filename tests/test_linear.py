@@ -1,6 +1,7 @@
 """model/linear.py: packed or plain, the logits and the ids are the same; and nn.Linear stays where there is no packing."""
 import copy
 import gc
+from functools import partial
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
 @torch.no_grad()
 def onednn_is_here():
     try:
-        return bool(OneDNNLinear(torch.ones(64, 64), torch.ones(64), 5))
+        return bool(OneDNNLinear(torch.ones(64, 64), torch.ones(64), 5, {}))
     except (AttributeError, RuntimeError):
         return False
 
@@ -54,7 +55,7 @@ def plain(dtype=torch.float32, seed=0):
 def packed(request, monkeypatch):
     """The same weights packed, whatever is fastest here."""
     name, head, rows = request.param
-    monkeypatch.setattr(model.linear, "fastest", lambda gpt2, rows: (name, "", head))
+    monkeypatch.setattr(model.linear, "fastest", lambda config, dtype, rows: (name, "", head))
     return pack(plain(), rows=rows)
 
 
@@ -109,7 +110,7 @@ def test_a_packed_model_refuses_to_be_converted(packed):
 @needs_onednn
 def test_onednn_and_pytorch_read_one_memory():
     weight = torch.randn(48, 32, generator=torch.Generator().manual_seed(0))
-    layer = OneDNNLinear(weight, torch.zeros(48), 5)
+    layer = OneDNNLinear(weight, torch.zeros(48), 5, {})
     assert layer.weight.data_ptr() == torch.ops.mkldnn.data_ptr(layer.blocks)
     strips = layer.weight
     del layer
@@ -118,16 +119,30 @@ def test_onednn_and_pytorch_read_one_memory():
     assert torch.equal(strips.transpose(1, 2).flatten(0, 1), weight) and others
 
 
+@pytest.mark.parametrize("kind", [StripLinear, pytest.param(partial(OneDNNLinear, rows=5, moulds={}), marks=needs_onednn)])
+@pytest.mark.parametrize("n_out", [16, 96])
+def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
+    """What it is given may lie in a file. One strip, of a weight that is stored [in, out], would not have to be moved."""
+    stored, bias = torch.arange(32.0 * n_out).view(32, n_out), torch.arange(float(n_out))
+    weight, want = stored.T, stored.T.clone()
+    layer = kind(weight, bias)
+    stored.zero_(), bias.zero_()
+    assert torch.equal(layer.to_plain(), want)
+    assert torch.equal(layer.bias, torch.arange(float(n_out)))
+
+
 @needs_onednn
-def test_a_layer_laid_out_in_another_way_is_noticed(monkeypatch):
-    monkeypatch.setattr(model.onednn, "layout", lambda n_out, n_in, dtype, rows: (8, [5]))
-    with pytest.raises(RuntimeError, match="another way"):
-        OneDNNLinear(torch.arange(64.0 * 32).view(64, 32), torch.zeros(64), 5)
+def test_layers_of_one_shape_have_each_its_own_memory():
+    moulds, numbers = {}, torch.randn(3, 64, 32, generator=torch.Generator().manual_seed(0))
+    made = [OneDNNLinear(weight, weight[:, 0], 5, moulds) for weight in numbers]
+    assert len(moulds) == 1
+    for layer, weight in zip(made, numbers):
+        torch.testing.assert_close(layer(torch.eye(32)[:5]), weight.T[:5] + weight[:, 0], rtol=0, atol=1e-5)
 
 
 @needs_onednn
 def test_a_weight_that_is_not_a_number_is_not_another_layout():
-    layer = OneDNNLinear(torch.full((64, 32), torch.nan), torch.zeros(64), 5)
+    layer = OneDNNLinear(torch.full((64, 32), torch.nan), torch.zeros(64), 5, {})
     assert layer(torch.ones(1, 32)).isnan().all()
 
 
@@ -168,7 +183,7 @@ def test_a_model_of_plain_layers_can_be_trained_and_converted_whatever_its_head(
 @pytest.mark.parametrize("wanted", range(1, MOST_ROWS + 1))
 def test_a_few_rows_go_to_onednn_and_never_make_it_rearrange_the_weight(monkeypatch, wanted):
     weight = torch.arange(480.0 * 32).remainder(251).view(480, 32)
-    layer, seen = OneDNNLinear(weight, torch.zeros(480), wanted), []
+    layer, seen = OneDNNLinear(weight, torch.zeros(480), wanted, {}), []
     convolve = model.onednn.convolve
     monkeypatch.setattr(model.onednn, "convolve", lambda x, *args: seen.append(x.shape[:-1].numel()) or convolve(x, *args))
     for rows in range(1, 25):
@@ -216,7 +231,7 @@ def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, fresh
 
 
 def test_another_layout_of_onednn_is_noticed(monkeypatch, fresh_choice):
-    monkeypatch.setattr("model.onednn.to_strips", lambda weight, width: torch.zeros(len(weight) // width, weight.shape[1], width))
+    monkeypatch.setattr("model.onednn.cut", lambda weight, width: torch.zeros(len(weight) // width, weight.shape[1], width))
     choose(monkeypatch, ONEDNN, STRIPS)
     assert pack(plain()).linear == STRIPS + " (no oneDNN strips for float32 here)"
 

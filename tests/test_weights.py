@@ -9,6 +9,8 @@ from safetensors.torch import save_file
 from transformers import GPT2Config as ReferenceConfig
 from transformers import GPT2LMHeadModel
 
+import model.linear
+from model.linear import ONEDNN, PLAIN, STRIPS
 from tests.make_counting_gpt2 import write_checkpoint
 from weights import WeightsError, checkpoint, load_model
 
@@ -59,10 +61,10 @@ def test_logits_equal_the_reference(reference, state, write, prefix, masks, head
             stored[f"{start}h.{n}.attn.masked_bias"] = torch.tensor(-1e4)
     if head:
         stored["lm_head.weight"] = state["wte.weight"].clone()
-    model = load_model(write(stored))
-    assert difference(model, reference) < 1e-4
-    assert not model.training
-    assert not any(weight.requires_grad for weight in model.parameters())
+    loaded = load_model(write(stored))
+    assert difference(loaded, reference) < 1e-4
+    assert not loaded.training
+    assert not any(weight.requires_grad for weight in loaded.parameters())
 
 
 @pytest.mark.parametrize("left_out", checkpoint.CONV1D)
@@ -78,18 +80,22 @@ def test_each_transpose_matters(reference, state, write, monkeypatch, left_out):
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
 def test_stored_and_wanted_types(state, write, stored, wanted):
-    model = load_model(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
-    assert {weight.dtype for weight in model.parameters()} == {wanted}
-    assert torch.equal(model.wte.weight, state["wte.weight"].to(stored).to(wanted))
-    assert torch.equal(model.state_dict()["h.1.mlp.c_fc.weight"], state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
+    loaded = load_model(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
+    assert {weight.dtype for weight in loaded.parameters()} == {wanted}
+    assert torch.equal(loaded.wte.weight, state["wte.weight"].to(stored).to(wanted))
+    assert torch.equal(loaded.state_dict()["h.1.mlp.c_fc.weight"], state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
 
 
-def test_the_model_does_not_live_in_the_file(state, write):
+@pytest.mark.parametrize("linear", [PLAIN, STRIPS, ONEDNN])
+def test_the_model_does_not_live_in_the_file(reference, state, write, monkeypatch, linear):
+    monkeypatch.setattr(model.linear, "quickest", lambda candidates, *_: linear if linear in candidates else next(iter(candidates)))
+    monkeypatch.setattr(model.linear, "CHOSEN", {})
     folder = write(state)
-    model = load_model(folder)
+    loaded = load_model(folder)
     with open(folder + "/model.safetensors", "r+b") as file:  # the same file, overwritten: a map would see it
         file.write(b"\0" * (Path(folder) / "model.safetensors").stat().st_size)
-    assert torch.equal(model.wte.weight, state["wte.weight"])
+    assert difference(loaded, reference) < 1e-4
+    assert loaded.linear.startswith(linear) or linear == ONEDNN  # which not every processor has
 
 
 def test_a_config_that_spells_gpt2_out_is_accepted(reference, state, write):

@@ -1,12 +1,13 @@
 """One model.safetensors file in GPT-2's official layout, read into a model tensor by tensor."""
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch.overrides import TorchFunctionMode
+from torch import Tensor, nn
 
-from model import GPT2, GPT2Config
+from model import GPT2
 from weights.broken import missing_file, what_is_wrong
 from weights.errors import WeightsError
 
@@ -17,28 +18,32 @@ MASK_BUFFER = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # the causal mask
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def read_checkpoint(path: Path, config: GPT2Config, device: torch.device | str, dtype: torch.dtype) -> GPT2:
-    """The model in the file, on `device` and in `dtype`.
+def find_weights(path: Path, model: GPT2) -> dict[str, str]:
+    """For each weight of the model, its key in the file. Reads hardly more than the file's header.
 
-    Memory: the model, and one tensor of the file at a time. Raises WeightsError if the file is not what its name says,
-    or its tensors are not exactly those of a GPT-2 of this shape.
+    Raises WeightsError if the file is not what its name says, or its tensors are not exactly those of this model.
     """
-    with torch.device("meta"), NoInitialValues():
-        model = GPT2(config)  # shapes without memory
     with open_weights(path) as file:
         keys = match_keys(file, path)
         check_tensors(file, keys, model, path)
-    model.load_state_dict({name: read_tensor(path, keys[name], device, dtype) for name in model.state_dict()}, assign=True)
-    return model
+    return keys
 
 
-class NoInitialValues(TorchFunctionMode):
-    """Modules made inside do not fill their weights. On the meta device there is nothing to fill, but PyTorch loads its
-    compiler to find that out, which takes seconds."""
+def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.device | str,
+                 layer: Callable[[Tensor, Tensor], nn.Module] | None = None) -> None:
+    """Fill a model `without_memory` with the weights in the file, on `device` and in the model's dtype.
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        fills = getattr(function, "__module__", None) == "torch.nn.init" and function.__name__.endswith("_")
-        return None if fills else function(*args, **(kwargs or {}))
+    keys: of `find_weights`. layer: what makes a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,),
+    which it must copy; None for nn.Linear. Each weight goes straight from the file to its place; to write it first as it is
+    and then as it is wanted would take up to twice as long. Memory: the model, and one layer of the file at a time.
+    """
+    dtype = model.wte.weight.dtype
+    for name, part in list(model.named_modules()):
+        stored = {leaf: read_tensor(path, keys[f"{name}.{leaf}"]) for leaf, _ in part.named_parameters(recurse=False)}
+        if layer is not None and isinstance(part, nn.Linear):
+            model.set_submodule(name, layer(stored["weight"].to(dtype), stored["bias"].to(dtype)))
+        elif stored:
+            part.load_state_dict({leaf: copy_of(tensor, device, dtype) for leaf, tensor in stored.items()}, assign=True)
 
 
 def open_weights(path: Path) -> safe_open:
@@ -89,13 +94,16 @@ def check_tied_head(file: safe_open, keys: dict[str, str], path: Path) -> None:
         raise WeightsError(f"{path}: lm_head.weight differs from wte.weight, but GPT-2's output head is tied to it")
 
 
-def read_tensor(path: Path, key: str, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
-    """One tensor, copied out of the file straight to its place, the way round that nn.Linear wants it.
+def read_tensor(path: Path, key: str) -> Tensor:
+    """One tensor, the way round that nn.Linear wants it, in the file's own memory: a copy of it has to be made.
 
     The file is opened anew for each: closing the map gives the pages just read back to the system. With one map for all,
     the process would end up holding both the file and the model.
     """
     with safe_open(path, framework="pt") as file:
         stored = file.get_tensor(key)
-        stored = stored.T if key.endswith(CONV1D) else stored
-        return torch.empty(stored.shape, device=device, dtype=dtype).copy_(stored)
+    return stored.T if key.endswith(CONV1D) else stored
+
+
+def copy_of(stored: Tensor, device: torch.device | str, dtype: torch.dtype) -> Tensor:
+    return torch.empty(stored.shape, device=device, dtype=dtype).copy_(stored)

@@ -5,8 +5,9 @@ from pathlib import Path
 import torch
 
 from model import GPT2, OFFICIAL_CONFIGS, GPT2Config
-from model.linear import pack
-from weights.checkpoint import read_checkpoint
+from model.linear import choose
+from model.shape import without_memory
+from weights.checkpoint import find_weights, read_weights
 from weights.config import read_config
 from weights.errors import WeightsError
 from weights.hub import fetch
@@ -20,13 +21,17 @@ def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cp
     """A model in eval mode that needs no gradients. `weights.registry.resolve` says how the name is read.
 
     linear: "auto" for the fastest matrix products there are here, "plain" for nn.Linear. rows: how many tokens it will read
-    at once, gamma + 1 for a target, 1 for plain decoding, 2 for a draft. See `model.linear.pack` for both.
+    at once, gamma + 1 for a target, 1 for plain decoding, 2 for a draft. See `model.linear.choose` for both.
 
     Files of the hub are downloaded once, into its usual cache. Raises WeightsError if the name or its files are no good,
     DownloadError if a file cannot be fetched.
     """
     config, path = find_checkpoint(name_or_path)
-    return pack(read_checkpoint(path, config, device, dtype).requires_grad_(False).eval(), linear, rows)
+    model = without_memory(config, dtype)
+    keys = find_weights(path, model)  # first, since a file that is no good may belong to a shape that makes no sense
+    products = choose(config, device, dtype, linear, rows)
+    read_weights(path, keys, model, device, products.layer)
+    return products.name(model.requires_grad_(False).eval())
 
 
 def find_checkpoint(name_or_path: str | os.PathLike) -> tuple[GPT2Config, Path]:

@@ -58,7 +58,7 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     """Both models, and the seconds that loading took, which are part of no other number.
 
     One target serves all arms, laid out for the default gamma: with a layout of its own, the plain loop or another gamma
-    could be somewhat faster (`model.linear.pack`).
+    could be somewhat faster (`model.linear.choose`).
     """
     device, dtype = pick_device(options.device), getattr(torch, options.dtype)
     tokenizer = load_tokenizer(options.target)
