@@ -13,7 +13,6 @@ on its own to see it at its best. With Large as the target one gamma and one sha
 and the whole a multiple of that; --gammas, --spoil and --dtypes run a part.
 """
 import argparse
-import platform
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ import transformers
 from transformers import GPT2LMHeadModel
 
 from decoding import autoregressive, speculative_greedy
+from decoding.bench.machine import processor
 from decoding.stopwatch import synchronize
 from model import GPT2
 from model.graphs import GraphedGPT2
@@ -88,14 +88,13 @@ def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argpa
     print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights read at {limit * size / 1e9:.1f} GB/s: "
           f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {ours[rows].linear}.")
     ours = {n: ready(model, {*ROWS, *(gamma + 1 for gamma in options.gammas)}, options) for n, model in ours.items()}
-    for for_rows, times in passes(ours).items():
-        print(f"\nOne target pass over n tokens, laid out for {for_rows}: " + ", ".join(
-            f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)" for n, seconds in times.items()) + ".", flush=True)
+    print_passes("target", ours, limit)
     for spoil in options.spoil:
         drafts, their_draft = load_both(folders[spoil], dtype, (2,), options)
         share = sum(weight.nbytes for weight in drafts[2].parameters()) / size
-        per_round = {}
-        arms = make_arms(ours, theirs, ready(drafts[2], {1, 2}, options), their_draft, per_round, options)
+        draft, per_round = ready(drafts[2], {*ROWS}, options), {}
+        print_passes(f"draft (spoil {spoil})", {2: draft}, limit / share)
+        arms = make_arms(ours, theirs, draft, their_draft, per_round, options)
         times, wrong = race(arms, options, f"{name}, spoil {spoil}")
         speeds = {arm: options.tokens / median(values) for arm, values in times.items()}
         print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
@@ -176,6 +175,13 @@ def table(speeds: dict, wrong: dict, limit: float, gammas: list[int]) -> str:
     return "\n".join(lines)
 
 
+def print_passes(who: str, models: dict, limit: float) -> None:
+    """limit: how many times a second the model's weights can be read."""
+    for rows, times in passes(models).items():
+        print(f"\nOne pass of the {who} over n tokens, laid out for {rows}: " + ", ".join(
+            f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)" for n, seconds in times.items()) + ".", flush=True)
+
+
 def passes(models: dict) -> dict[int, dict[int, float]]:
     """For each model, the median seconds of one pass over n tokens behind the prompt, for each n of ROWS."""
     times = {key: {n: [] for n in ROWS} for key in models}
@@ -205,11 +211,8 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def machine(device: str) -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")] if cpuinfo.exists() else []
-    gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
-    return (f"{gpu}{names[0] if names else platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, "
-            f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, transformers {transformers.__version__}")
+    return (f"{processor(device)}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, "
+            f"torch {torch.__version__}, transformers {transformers.__version__}")
 
 
 def say(line: str) -> None:
