@@ -34,12 +34,13 @@ SAMPLE = 2**24  # bytes of layers that each candidate is timed with; taking turn
 @dataclass(frozen=True)
 class Products:
     """How a model multiplies: what makes its linear layers of weight and bias (None: they are nn.Linear), and its head."""
-    linear: str
+
+    linear: str  # what the layers are called
     layer: Callable[[Tensor, Tensor], nn.Module] | None
     head: type[TiedHead]
 
-    def name(self, model: GPT2) -> GPT2:
-        """The model, whose layers are made already, says so in `model.linear`, and gets its head."""
+    def finish(self, model: GPT2) -> GPT2:
+        """Give the model, whose layers are made already, its head, and let `model.linear` say which layers it has."""
         model.linear, model.head = self.linear, self.head()
         return model
 
@@ -51,7 +52,7 @@ def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
     device and in its dtype, and is not packed again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix
     of each shape more than the model has. Raises ValueError as `choose` does, and for a packed model.
     """
-    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
+    layers = {name: layer for name, layer in model.named_modules(remove_duplicate=False) if isinstance(layer, nn.Linear)}
     if not layers:
         raise ValueError("the model is packed already; pack copy.deepcopy(model)")
     wte = model.wte.weight
@@ -59,7 +60,7 @@ def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
     if products.layer is not None:
         for name, layer in layers.items():
             model.set_submodule(name, products.layer(layer.weight, layer.bias))
-    return products.name(model)
+    return products.finish(model)
 
 
 def choose(config: GPT2Config, device: torch.device | str, dtype: torch.dtype, linear: str = "auto", rows: int = 5) -> Products:
@@ -82,14 +83,14 @@ def choose(config: GPT2Config, device: torch.device | str, dtype: torch.dtype, l
 
 
 def kinds(rows: int) -> dict[str, Callable[[Tensor, Tensor], nn.Module]]:
-    """The packed layers of one model by name, as functions of weight and bias."""
+    """By name, what makes the packed layers of one model of weight and bias."""
     return {STRIPS: StripLinear, ONEDNN: partial(OneDNNLinear, rows=rows, moulds={})}
 
 
 def fastest(config: GPT2Config, dtype: torch.dtype, rows: int) -> tuple[str, str, type[TiedHead]]:
     """What to use for the layers of such a model, in brackets what there is not, and what to use for its head: found out
     once in a process, so that the same weights loaded twice, for the same rows, give the same logits. Takes one to two
-    seconds for GPT-2 Large, and memory for three of its blocks."""
+    seconds for GPT-2 Large, and memory for three of its blocks, for small models for SAMPLE times three or four."""
     key = (config.n_vocab, config.n_embd, dtype, rows)
     if key not in CHOSEN:
         choice, why = fastest_layers(sample(config, dtype), rows)
@@ -100,10 +101,13 @@ def fastest(config: GPT2Config, dtype: torch.dtype, rows: int) -> tuple[str, str
 
 
 def sample(config: GPT2Config, dtype: torch.dtype) -> list[nn.Linear]:
-    """The linear layers of as many blocks as take SAMPLE bytes, or of one. All weights are 1: their time is that of others."""
+    """The linear layers of as many of the blocks as take SAMPLE bytes, or of one. All weights are 1: products with other
+    numbers take as long."""
     size = 12 * config.n_embd**2 * dtype.itemsize  # of a block
-    blocks = without_memory(replace(config, n_layer=max(1, SAMPLE // size)), dtype).h
-    blocks.load_state_dict({name: torch.ones(weight.shape, dtype=dtype) for name, weight in blocks.named_parameters()}, assign=True)
+    n_layer = max(1, min(config.n_layer, SAMPLE // size))
+    blocks = without_memory(replace(config, n_layer=n_layer), dtype).h
+    ones = {name: torch.ones(weight.shape, dtype=dtype, device="cpu") for name, weight in blocks.named_parameters()}
+    blocks.load_state_dict(ones, assign=True)
     return [layer for layer in blocks.modules() if isinstance(layer, nn.Linear)]
 
 
@@ -123,7 +127,8 @@ def fastest_layers(plain: list[nn.Linear], rows: int) -> tuple[str, str]:
 def fastest_head(config: GPT2Config, dtype: torch.dtype, heads: tuple[type[TiedHead], ...], rows: int) -> type[TiedHead]:
     """The fastest of the heads. Of a large embedding they share a part; of a small one each is given copies, for the same
     reason that there is a SAMPLE."""
-    wte = torch.ones(min(config.n_vocab, 4 * SAMPLE // (config.n_embd * dtype.itemsize)), config.n_embd, dtype=dtype)
+    wte = torch.ones(min(config.n_vocab, 4 * SAMPLE // (config.n_embd * dtype.itemsize)), config.n_embd,
+                     dtype=dtype, device="cpu")
     candidates, copies = {}, min(SAMPLE // wte.nbytes, 64)
     for kind in heads:
         try:

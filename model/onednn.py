@@ -20,8 +20,8 @@ WIDTHS = (8, 16, 24, 32, 48, 64)  # of strips, on one processor or another, and 
 class OneDNNLinear(StripLinear):
     """nn.Linear for inference, laid out for passes over `rows` rows, the number of tokens that are read at once.
 
-    moulds: where the layers of one model leave, for each shape, a matrix that oneDNN has laid out. All are written into
-    copies of it, in half the time that oneDNN would take for each.
+    moulds: where the layers of one model, of one dtype and for one number of rows, leave the first matrix of each shape as
+    oneDNN has laid it out. All are written into copies of it, in half the time that oneDNN would take for each.
     Raises AttributeError or RuntimeError where oneDNN has no such kernel or no such strips.
     """
 
@@ -78,7 +78,7 @@ def layout(n_out: int, n_in: int, dtype: torch.dtype, rows: int) -> tuple[int, l
     If its strips do not fit the matrix, those for one or two rows more are taken. All is found out with a matrix in which
     neighbours differ. Raises RuntimeError if oneDNN does not want strips, or not for this dtype.
     """
-    weight = torch.arange(251, dtype=dtype).repeat(n_out * n_in // 251 + 1)[:n_out * n_in].view(n_out, n_in)  # 251 is prime
+    weight = torch.arange(251, dtype=dtype, device="cpu").repeat(n_out * n_in // 251 + 1)[:n_out * n_in].view(n_out, n_in)  # 251 is prime
     for n in range(rows, rows + 3):
         blocks = reorder(weight, n).clone()  # as the layers are
         wanted = memory(blocks)

@@ -20,6 +20,7 @@ from model.linear import (
     STRIPS,
     pack,
     quickest,
+    sample,
 )
 from model.onednn import OneDNNLinear, layout, memory, reorder
 from model.strips import StripLinear
@@ -255,6 +256,34 @@ def test_every_number_format_runs(dtype):
     assert dtype != torch.float64 or gpt2.linear.endswith(" (no oneDNN strips for float64 here)")
     want = plain(dtype)(tokens)
     torch.testing.assert_close(logits, want, rtol=0, atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
+
+
+def test_layers_that_blocks_share_are_all_packed(packed, monkeypatch):
+    shared = plain()
+    shared.h[1].mlp = shared.h[0].mlp
+    want = copy.deepcopy(shared)(torch.arange(9)[None])
+    got = pack(shared)
+    assert not any(type(layer) is torch.nn.Linear for layer in layers(got))
+    torch.testing.assert_close(got(torch.arange(9)[None]), want, rtol=0, atol=1e-4)
+
+
+def test_a_choice_is_for_its_rows_and_only_on_the_cpu(monkeypatch, fresh_choice):
+    asked = []
+    monkeypatch.setattr(model.linear, "fastest_layers", lambda plain, rows: asked.append(rows) or (PLAIN, ""))
+    for rows in (5, 3, 5, 50, 1):
+        assert load_model("tales-small", rows=rows).linear == PLAIN
+    assert asked == [5, 3, 1]
+    assert load_model("tales-small", device="meta", rows=2).linear == PLAIN
+    load_model("tales-small", linear="plain", rows=2)
+    assert asked == [5, 3, 1]
+
+
+def test_the_layers_that_are_timed_are_no_more_than_the_model_has_and_on_the_cpu():
+    tiny = GPT2Config(n_layer=2, n_head=1, n_embd=16, n_vocab=30, n_ctx=8)
+    with torch.device("meta"):
+        timed = sample(tiny, torch.float64)
+    assert [tuple(layer.weight.shape) for layer in timed] == 2 * [(48, 16), (16, 16), (64, 16), (16, 64)]
+    assert {(layer.weight.device.type, layer.weight.dtype) for layer in timed} == {("cpu", torch.float64)}
 
 
 def test_plain_is_plain():

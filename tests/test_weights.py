@@ -77,19 +77,25 @@ def test_each_transpose_matters(reference, state, write, monkeypatch, left_out):
             load_model(write(state))
 
 
+@pytest.fixture(params=[PLAIN, STRIPS, ONEDNN])
+def linear(request, monkeypatch):
+    """The layers that are chosen, where there are such."""
+    monkeypatch.setattr(model.linear, "CHOSEN", {})
+    monkeypatch.setattr(model.linear, "quickest", lambda candidates, *_: next(
+        (name for name in (request.param, STRIPS) if name in candidates), next(iter(candidates))))
+    return request.param
+
+
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
-def test_stored_and_wanted_types(state, write, stored, wanted):
+def test_stored_and_wanted_types(state, write, linear, stored, wanted):
     loaded = load_model(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
     assert {weight.dtype for weight in loaded.parameters()} == {wanted}
     assert torch.equal(loaded.wte.weight, state["wte.weight"].to(stored).to(wanted))
     assert torch.equal(loaded.state_dict()["h.1.mlp.c_fc.weight"], state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
 
 
-@pytest.mark.parametrize("linear", [PLAIN, STRIPS, ONEDNN])
-def test_the_model_does_not_live_in_the_file(reference, state, write, monkeypatch, linear):
-    monkeypatch.setattr(model.linear, "quickest", lambda candidates, *_: linear if linear in candidates else next(iter(candidates)))
-    monkeypatch.setattr(model.linear, "CHOSEN", {})
+def test_the_model_does_not_live_in_the_file(reference, state, write, linear):
     folder = write(state)
     loaded = load_model(folder)
     with open(folder + "/model.safetensors", "r+b") as file:  # the same file, overwritten: a map would see it

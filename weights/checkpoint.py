@@ -7,7 +7,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from model import GPT2
+from model import GPT2, GPT2Config
+from model.shape import without_memory
 from weights.broken import missing_file, what_is_wrong
 from weights.errors import WeightsError
 
@@ -18,24 +19,28 @@ MASK_BUFFER = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # the causal mask
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def find_weights(path: Path, model: GPT2) -> dict[str, str]:
-    """For each weight of the model, its key in the file. Reads hardly more than the file's header.
+def find_weights(path: Path, config: GPT2Config, dtype: torch.dtype) -> tuple[GPT2, dict[str, str]]:
+    """A model of this shape `without_memory`, and for each of its weights the key in the file.
 
-    Raises WeightsError if the file is not what its name says, or its tensors are not exactly those of this model.
+    Reads the file's header, and the output head if there is one. Raises WeightsError if the file is not what its name says,
+    or its tensors are not exactly those of such a model.
     """
     with open_weights(path) as file:
         keys = match_keys(file, path)
+        if len(keys) < config.n_layer:  # before so many are made
+            raise WeightsError(f"{path} has {len(keys)} tensors, too few for the {config.n_layer} layers its configuration says")
+        model = without_memory(config, dtype)
         check_tensors(file, keys, model, path)
-    return keys
+    return model, keys
 
 
 def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.device | str,
                  layer: Callable[[Tensor, Tensor], nn.Module] | None = None) -> None:
-    """Fill a model `without_memory` with the weights in the file, on `device` and in the model's dtype.
+    """Fill the model of `find_weights` with the weights in the file, on `device` and in the model's dtype.
 
-    keys: of `find_weights`. layer: what makes a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,),
-    which it must copy; None for nn.Linear. Each weight goes straight from the file to its place; to write it first as it is
-    and then as it is wanted would take up to twice as long. Memory: the model, and one layer of the file at a time.
+    layer: what makes a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,), which it must copy; None for
+    nn.Linear. A weight that is stored in the model's dtype goes straight from the file to its place; to write it first as
+    it is and then as it is wanted would take up to twice as long. Memory: the model, and one layer at a time.
     """
     dtype = model.wte.weight.dtype
     for name, part in list(model.named_modules()):

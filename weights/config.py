@@ -15,6 +15,7 @@ GPT2_FORWARD = {
     "add_cross_attention": [False],
     "tie_word_embeddings": [True],
 }
+MOST = 10**7  # of anything: the product of two sizes is still a size that PyTorch can count
 
 
 def read_config(path: Path) -> dict[str, int]:
@@ -54,6 +55,6 @@ def _read_json(path: Path) -> dict:
 
 def _size(values: dict, key: str, path: Path) -> int:
     value = values.get(key)
-    if type(value) is not int or value < 1:
-        raise WeightsError(f"{path}: {key} must be a whole number of at least 1, not {value!r}")
+    if type(value) is not int or not 1 <= value <= MOST:
+        raise WeightsError(f"{path}: {key} must be a whole number from 1 to {MOST}, not {value!r}")
     return value

@@ -6,7 +6,6 @@ import torch
 
 from model import GPT2, OFFICIAL_CONFIGS, GPT2Config
 from model.linear import choose
-from model.shape import without_memory
 from weights.checkpoint import find_weights, read_weights
 from weights.config import read_config
 from weights.errors import WeightsError
@@ -27,11 +26,10 @@ def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cp
     DownloadError if a file cannot be fetched.
     """
     config, path = find_checkpoint(name_or_path)
-    model = without_memory(config, dtype)
-    keys = find_weights(path, model)  # first, since a file that is no good may belong to a shape that makes no sense
+    model, keys = find_weights(path, config, dtype)  # first: no time for choosing if the file is no good
     products = choose(config, device, dtype, linear, rows)
     read_weights(path, keys, model, device, products.layer)
-    return products.name(model.requires_grad_(False).eval())
+    return products.finish(model.requires_grad_(False).eval())
 
 
 def find_checkpoint(name_or_path: str | os.PathLike) -> tuple[GPT2Config, Path]:
