@@ -58,7 +58,8 @@ def pack(model: GPT2, linear: str = "auto", rows: int = 5) -> GPT2:
     wte = model.wte.weight
     products = choose(model.config, wte.device, wte.dtype, linear, rows)
     if products.layer is not None:
-        for name, layer in layers.items():
+        for name in list(layers):
+            layer = layers.pop(name)  # nothing but the model may hold it, so that its memory is free when it is replaced
             model.set_submodule(name, products.layer(layer.weight, layer.bias))
     return products.finish(model)
 

@@ -1,6 +1,7 @@
 """model/linear.py: packed or plain, the logits and the ids are the same; and nn.Linear stays where there is no packing."""
 import copy
 import gc
+import weakref
 from functools import partial
 
 import pytest
@@ -265,6 +266,18 @@ def test_layers_that_blocks_share_are_all_packed(packed, monkeypatch):
     got = pack(shared)
     assert not any(type(layer) is torch.nn.Linear for layer in layers(got))
     torch.testing.assert_close(got(torch.arange(9)[None]), want, rtol=0, atol=1e-4)
+
+
+def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, fresh_choice):
+    choose(monkeypatch, STRIPS)
+    unpacked = plain()
+    alive = [weakref.ref(layer.weight) for layer in layers(unpacked)]
+    most = []
+    strips = StripLinear.__init__
+    monkeypatch.setattr(StripLinear, "__init__", lambda self, weight, bias: strips(self, weight, bias) or most.append(
+        sum(ref() is not None for ref in alive)))
+    pack(unpacked)
+    assert most[-len(alive):] == list(range(len(alive), 0, -1))
 
 
 def test_a_choice_is_for_its_rows_and_only_on_the_cpu(monkeypatch, fresh_choice):
