@@ -259,7 +259,7 @@ def test_every_number_format_runs(dtype):
     torch.testing.assert_close(logits, want, rtol=0, atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
 
 
-def test_layers_that_blocks_share_are_all_packed(packed, monkeypatch):
+def test_layers_that_blocks_share_are_all_packed(packed):
     shared = plain()
     shared.h[1].mlp.c_fc, shared.h[2].mlp = shared.h[0].mlp.c_fc, shared.h[0].mlp
     want = copy.deepcopy(shared)(torch.arange(9)[None])
@@ -272,23 +272,36 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, fresh_choice):
     choose(monkeypatch, STRIPS)
     unpacked = plain()
     alive = [weakref.ref(layer.weight) for layer in layers(unpacked)]
-    most = []
+    held = []  # plain weights, whenever a layer was made
     strips = StripLinear.__init__
-    monkeypatch.setattr(StripLinear, "__init__", lambda self, weight, bias: strips(self, weight, bias) or most.append(
+    monkeypatch.setattr(StripLinear, "__init__", lambda self, weight, bias: strips(self, weight, bias) or held.append(
         sum(ref() is not None for ref in alive)))
     pack(unpacked)
-    assert most[-len(alive):] == list(range(len(alive), 0, -1))
+    assert held[-len(alive):] == list(range(len(alive), 0, -1))
 
 
-def test_a_choice_is_for_its_rows_and_only_on_the_cpu(monkeypatch, fresh_choice):
+def test_a_choice_is_for_its_rows_and_dtype_and_only_on_the_cpu(monkeypatch, fresh_choice):
     asked = []
-    monkeypatch.setattr(model.linear, "fastest_layers", lambda plain, rows: asked.append(rows) or (PLAIN, ""))
+    monkeypatch.setattr(model.linear, "fastest_layers", lambda plain, rows: asked.append((rows, plain[0].weight.dtype)) or (PLAIN, ""))
     for rows in (5, 3, 5, 50, 1):
         assert load_model("tales-small", rows=rows).linear == PLAIN
-    assert asked == [5, 3, 1]
+    load_model("tales-small", dtype=torch.bfloat16, rows=5)
+    want = [(5, torch.float32), (3, torch.float32), (1, torch.float32), (5, torch.bfloat16)]
+    assert asked == want
     assert load_model("tales-small", device="meta", rows=2).linear == PLAIN
     load_model("tales-small", linear="plain", rows=2)
-    assert asked == [5, 3, 1]
+    assert asked == want
+
+
+@needs_onednn
+def test_a_default_device_does_not_change_what_is_timed(monkeypatch, fresh_choice):
+    timed = []
+    monkeypatch.setattr(model.linear, "quickest", lambda candidates, inputs, rows: timed.append(
+        (list(candidates), {x.device.type for x in inputs(1)})) or list(candidates)[-1])
+    with torch.device("meta"):
+        products = model.linear.choose(CONFIG, "cpu", torch.float32)
+    assert timed == [([PLAIN, STRIPS, ONEDNN], {"cpu"}), ([TiedHead, TurnedHead, OneRowHead, ConvolvedHead], {"cpu"})]
+    assert products.linear == ONEDNN
 
 
 def test_the_layers_that_are_timed_are_no_more_than_the_model_has_and_on_the_cpu():
