@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 import torch
+from torch import Tensor
 
-from decoding.feed import feed
-from decoding.sampling import GREEDY, Sampling
+from decoding.coupling import Coupled
 from model import GPT2
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where two continuations part, and how far apart the target sees the two candidates there."""
+    """The first position where two continuations part, and how the target sees the candidates there."""
 
     index: int  # among the new tokens
     baseline: int | None  # the two ids; None where one continuation has ended
@@ -22,35 +22,43 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        return "near-tie" if self.gap is not None and self.gap <= self.limit else "DIFFERENT"
+        near = self.gap is not None and self.limit is not None and self.gap <= self.limit
+        return "near-tie" if near else "DIFFERENT"
 
 
-def first_difference(model: GPT2, prompt: list[int], baseline: list[int], speculative: list[int],
-                     sampling: Sampling = GREEDY) -> Difference | None:
-    """None if the new ids are the same, else where they part first.
+def first_difference(model: GPT2 | Coupled, prompt: list[int], baseline: list[int],
+                     speculative: list[int]) -> Difference | None:
+    """Return None if the new ids are the same, else where they part first.
 
-    A block of gamma + 1 rows and a single row are rounded differently, so the two loops may disagree where two tokens are
-    almost equally likely. Both candidates are scored again by one uncached float32 forward over the common prefix; a gap
-    of at most 16 eps(dtype) max|logit| is a near-tie. Under shared noise what counts is logit / temperature + noise.
+    A block of gamma + 1 rows and a single row are rounded differently, so the two loops may disagree
+    where two tokens are almost equally likely. Both candidates are scored again by one uncached
+    float32 forward over the common prefix; a gap of at most 16 eps(dtype) max|logit| is a near-tie.
+    With shared noise what counts is logit / temperature + noise.
     """
     for index, (ours, theirs) in enumerate(zip_longest(baseline, speculative)):
         if ours == theirs:
             continue
         if ours is None or theirs is None:
             return Difference(index, ours, theirs, None, None)
-        tokens = prompt + baseline[:index]
-        scores = score(model, tokens)  # (n_vocab,)
-        limit = 16 * torch.finfo(model.wpe.weight.dtype).eps * scores.abs().max().item()
-        if sampling.noise is not None:
-            scores = scores / sampling.temperature + sampling.noise.row(len(tokens), len(scores), scores.device)
-            limit /= sampling.temperature
-        return Difference(index, ours, theirs, (scores[ours] - scores[theirs]).abs().item(), limit)
+        scores, limit = score(model, prompt + baseline[:index])
+        gap = (scores[ours] - scores[theirs]).abs().item()
+        return Difference(index, ours, theirs, gap, limit)
     return None
 
 
 @torch.no_grad()
-def score(model: GPT2, tokens: list[int]) -> torch.Tensor:
-    """Logits of the token behind `tokens`, computed in float32 at least and without a cache. (n_vocab,)"""
-    if model.wpe.weight.dtype.itemsize < 4:
+def score(model: GPT2 | Coupled, tokens: list[int]) -> tuple[Tensor, float]:
+    """Return what the next token is chosen by, (n_vocab,), and the largest gap that rounding explains.
+
+    Computed in float32 at least, and without a cache.
+    """
+    if isinstance(model, Coupled):
+        scores, limit = score(model.model, tokens)
+        temperature = model.sampling.temperature
+        noise = model.noise.row(len(tokens), len(scores), scores.device)
+        return scores / temperature + noise, limit / temperature
+    limit = 16 * torch.finfo(model.dtype).eps
+    if model.dtype.itemsize < 4:
         model = copy.deepcopy(model).float()
-    return feed(model, None, tokens)[0]
+    scores = model.forward(torch.tensor([tokens]), None, last=1)[0, 0]
+    return scores, limit * scores.abs().max().item()

@@ -1,20 +1,31 @@
-"""Shared Gumbel noise: speculative sampling that gives, token for token, what plain sampling gives with the same seed.
+"""Shared Gumbel noise: speculative sampling that gives, token for token, the plain loop's text.
 
-The argmax of log p + Gumbel noise is a draw from p. Give every place in the text its own row of noise, and let draft and
-target look at the same one: each then has one choice there, the two often agree, and what is emitted is the target's
-choice whatever the draft was. (Daliri, Musco and Suresh 2024, "Coupling without communication and drafter-invariant
-speculative decoding", arXiv 2408.07978.)
+The argmax of log p + Gumbel noise is a draw from p. Give every position in the text its own row of
+noise, and let draft and target look at the same one: each then has one choice there, the two often
+agree, and what is emitted is the target's choice whatever the draft was. (Daliri, Musco and Suresh
+2024, "Coupling without communication and drafter-invariant speculative decoding", arXiv 2408.07978.)
+
+So sampling with shared noise is greedy decoding of two models whose logits carry the noise:
+
+    noise = SharedNoise(torch.Generator().manual_seed(0))
+    target, draft = Coupled(target, sampling, noise), Coupled(draft, sampling, noise)
+    speculative_greedy(target, draft, prompt, 100)
 """
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from decoding.sampling import one_hot, uniform
+from decoding.feed import Cache, Model
+from decoding.random import uniform
+from decoding.sampling import Sampling, to_probs
 
 
 class SharedNoise:
-    """Gumbel noise that belongs to places in the text, not to whoever looks at them, nor to how often.
+    """Gumbel noise that belongs to positions in the text, not to whoever looks at them, nor to how often.
 
-    Each place's seed is drawn once, in order, and kept; its row of noise is made from the seed whenever it is asked for.
+    Each position's seed is drawn once, in order, and kept; its row of noise is made from the seed
+    whenever it is asked for.
     """
 
     def __init__(self, generator: torch.Generator) -> None:
@@ -22,13 +33,37 @@ class SharedNoise:
         self.seeds: list[int] = []
 
     def row(self, position: int, n_vocab: int, device: torch.device) -> Tensor:
-        """The noise of one place, (n_vocab,): the same values in every call."""
+        """Return the noise of one position, (n_vocab,): the same values in every call."""
         while len(self.seeds) <= position:
-            self.seeds.append(torch.randint(2**62, (), generator=self.generator, device=self.generator.device).item())
+            seed = torch.randint(2**62, (), generator=self.generator, device=self.generator.device)
+            self.seeds.append(int(seed))
         generator = torch.Generator(self.generator.device).manual_seed(self.seeds[position])
         return -(-uniform((n_vocab,), generator, device).log()).log()
 
-    def decide(self, probs: Tensor, position: int) -> Tensor:
-        """One-hot rows at the choice of each row of probs (T, n_vocab), whose places in the text start at `position`."""
-        noise = torch.stack([self.row(position + i, probs.shape[-1], probs.device) for i in range(len(probs))])
-        return one_hot((probs.log() + noise).argmax(-1, keepdim=True), probs)
+
+class Coupled:
+    """A model whose greedy choice is a draw from its distribution, decided by shared noise.
+
+    sampling: temperature and filters of that distribution. Raises ValueError for temperature 0,
+    where noise would do nothing.
+    """
+
+    def __init__(self, model: Model, sampling: Sampling, noise: SharedNoise) -> None:
+        if sampling.greedy:
+            raise ValueError("shared noise would do nothing at temperature 0")
+        self.model, self.sampling, self.noise = model, sampling, noise
+        self.config = model.config
+
+    def new_cache(self, capacity: int) -> Cache:
+        return self.model.new_cache(capacity)
+
+    def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None) -> Tensor:
+        """Return log p + noise instead of logits. tokens: (1, T); returns (1, last or T, n_vocab)."""
+        end = tokens.shape[1] + (0 if cache is None else cache.length)  # of the text
+        logits = self.model.forward(tokens, cache, last)[0]  # (last, n_vocab)
+        if len(logits) == 0:
+            return logits[None]
+        first = end - len(logits) + 1  # the position of the token that follows the first row's
+        noise = torch.stack([self.noise.row(first + i, self.config.n_vocab, logits.device)
+                             for i in range(len(logits))])
+        return (to_probs(logits, self.sampling).log() + noise)[None]

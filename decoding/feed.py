@@ -1,11 +1,10 @@
-"""Feeding a model what it has not read yet: the one place where loops and drafters meet the model and its cache."""
-from typing import Protocol
+"""Feeding a model what it has not read yet: the one place where loops and drafters meet the model."""
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from decoding.sampling import send
-from decoding.stopwatch import synchronize
+from decoding.random import send
 
 
 class Cache(Protocol):
@@ -14,40 +13,75 @@ class Cache(Protocol):
     def truncate(self, length: int) -> None: ...
 
 
+class Config(Protocol):
+    @property
+    def n_ctx(self) -> int: ...  # the most tokens the model can read at once
+
+    @property
+    def n_vocab(self) -> int: ...
+
+
+@runtime_checkable
 class Model(Protocol):
-    """All that decoding knows about a model. `config` has n_ctx, the longest text it reads, and n_vocab."""
+    """All that decoding knows about a model."""
 
-    config: object
+    @property
+    def config(self) -> Config: ...
 
-    def forward(self, tokens: Tensor, cache: Cache | None, last: int) -> Tensor: ...  # (1, T) -> (1, last, n_vocab)
+    # tokens (1, T) -> (1, last, n_vocab)
+    def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None) -> Tensor: ...
+
     def new_cache(self, capacity: int) -> Cache: ...
 
 
 NOTHING = torch.empty(0, dtype=torch.long)  # the drafted ids of a round in which nothing is drafted
 
 
-def prefill(model: Model, cache: Cache | None, prompt: list[int]) -> None:
-    """Read the prompt but for its last token, which the first round feeds; no logits. Without a cache, nothing to do."""
-    if cache is not None and len(prompt) > 1:
+def prefill(model: Model, cache: Cache, prompt: list[int]) -> None:
+    """Read the prompt but for its last token, which the first round feeds; no logits."""
+    if len(prompt) > 1:
         model.forward(torch.tensor([prompt[:-1]]), cache, last=0)
-        synchronize()  # its time must not end up in the first round's
 
 
-def feed(model: Model, cache: Cache | None, tokens: list[int], drafted: Tensor = NOTHING, last: int = 1) -> Tensor:
-    """Feed what the cache does not hold of tokens + drafted, or all of it without a cache; logits of the last rows.
+def feed(model: Model, cache: Cache, tokens: list[int], drafted: Tensor = NOTHING,
+         last: int = 1) -> Tensor:
+    """Run the model on the part of tokens + drafted that is not cached yet.
 
-    drafted (k,) -> (last, n_vocab)
+    drafted: (k,) ids. Returns the logits after the last `last` tokens, (last, n_vocab).
     """
-    start = 0 if cache is None else cache.length
-    unread = send(torch.tensor(tokens[start:], dtype=torch.long), drafted.device)
-    drafted = drafted[max(0, start - len(tokens)):]
+    unread = send(torch.tensor(tokens[cache.length:], dtype=torch.long), drafted.device)
+    drafted = drafted[max(0, cache.length - len(tokens)):]
     return model.forward(torch.cat([unread, drafted])[None], cache, last=last)[0]
 
 
-def rewind(cache: Cache | None, length: int) -> tuple[int, int] | None:
-    """Forget what lies beyond `length`. Returns the cache's length before and after, None without a cache."""
-    if cache is None:
-        return None
+def rewind(cache: Cache, length: int) -> tuple[int, int]:
+    """Forget what lies beyond `length`. Returns the cache's length before and after."""
     before = cache.length
     cache.truncate(min(before, length))
     return before, cache.length
+
+
+class NoCache:
+    """A cache that never holds anything."""
+
+    length = 0
+
+    def truncate(self, length: int) -> None:
+        pass
+
+
+class Uncached:
+    """A model without a cache: every pass reads the whole text. It shows what a cache is worth."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.config = model, model.config
+
+    def new_cache(self, capacity: int) -> NoCache:
+        return NoCache()
+
+    def forward(self, tokens: Tensor, cache: NoCache | None = None,
+                last: int | None = None) -> Tensor:
+        """Return what the model's own forward does; a prefill, `last=0`, would be forgotten at once."""
+        if last == 0:
+            return torch.empty(1, 0, self.config.n_vocab)
+        return self.model.forward(tokens, None, last)

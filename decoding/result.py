@@ -1,34 +1,27 @@
-"""What a run leaves behind: its rounds, and the numbers derived from them, each of which means one thing."""
-from dataclasses import dataclass
+"""What a run leaves behind: its rounds, and the numbers derived from them, each with one meaning."""
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from torch import Tensor
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What went on inside a round, kept only when asked for. Rows are probabilities after temperature, top-k and top-p."""
-
-    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and behind the last
-    q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
-    logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
-    u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
-    seconds: dict[str, float]  # of each phase: "draft", "verify", "accept"
+from decoding.observer import Trace
 
 
 @dataclass(frozen=True)
 class Round:
-    """One pass of the target, and the tokens it settled. In the baseline nothing is drafted and every token is a bonus."""
+    """One pass of the target, and the tokens it settled.
+
+    In the baseline nothing is drafted and every token is a bonus.
+    """
 
     drafted: list[int]
     accepted: int  # how many of them were kept, from the first on
     extra: int | None  # the one token that is not the draft's
-    kind: str  # what it is: "correction" after a rejection, "bonus" when all were kept, "none" behind an end-of-text
+    kind: str  # what it is: "correction" after a rejection, "bonus" when all were kept; else "none"
+    target_cache: tuple[int, int]  # length before and after the rewind; (0, 0) without a cache
+    draft_cache: tuple[int, int] | None  # None for a draft that is no model
+    finish_reason: str | None  # in the last round: "eos", "length" or "context"
     seconds: float  # from the draft's first step to the rewind
-    target_cache: tuple[int, int] | None  # length before and after the rewind; None without a cache
-    draft_cache: tuple[int, int] | None
-    finish_reason: str | None = None  # in the last round: "eos", "length" or "context"
-    prefill_seconds: float | None = None  # in the first round, if there is a cache to fill
+    prefill_seconds: float | None = None  # in the first round
+    phase_seconds: dict[str, float] = field(default_factory=dict)  # "draft", "verify", "accept"
     trace: Trace | None = None
 
     @property
@@ -58,7 +51,8 @@ class Generation:
         return [token for r in self.rounds for token in r.emitted]
 
     @property
-    def finish_reason(self) -> str:
+    def finish_reason(self) -> str | None:
+        """Why it ended; None if it was left in the middle."""
         return self.rounds[-1].finish_reason if self.rounds else "length"
 
     @cached_property
@@ -100,7 +94,7 @@ class Generation:
 
     @property
     def accepted_per_drafted(self) -> float | None:
-        """Falls with gamma by construction: what is drafted behind a rejection counts as drafted."""
+        """Falls with gamma by construction: what is drafted after a rejection counts as drafted."""
         return ratio(self.accepted, self.drafted)
 
     @property
@@ -114,7 +108,10 @@ class Generation:
 
     @property
     def prefill_seconds(self) -> float | None:
-        return self.rounds[0].prefill_seconds if self.rounds else None
+        """None where there was no cache to fill."""
+        cached = any(lengths and lengths[0] > 0 for r in self.rounds[:1]
+                     for lengths in (r.target_cache, r.draft_cache))
+        return self.rounds[0].prefill_seconds if cached else None
 
     @property
     def decode_seconds(self) -> float:
@@ -126,15 +123,15 @@ class Generation:
         return ratio(self.new_tokens, self.decode_seconds)
 
     def stats(self) -> dict[str, int | float | list[int] | None]:
-        """Every number of the run by name; a ratio over nothing is None."""
+        """Return every number of the run by name; a ratio over nothing is None."""
         return {"rounds": len(self.rounds)} | {name: getattr(self, name) for name in NUMBERS}
 
 
-NUMBERS = ("new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut", "histogram",
-           "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
+NUMBERS = ("new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
+           "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
            "prefill_seconds", "decode_seconds", "tokens_per_second")
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """part / whole, and None instead of a division by nothing."""
+    """Divide part by whole; None instead of a division by nothing."""
     return part / whole if whole else None

@@ -1,7 +1,7 @@
-"""Speculative decoding: a draft proposes, the target verifies all proposals in one pass, a rule decides what stays.
+"""Speculative decoding: a draft proposes, the target checks all proposals in one pass, a rule decides.
 
-Leviathan et al. 2023 (arXiv 2211.17192), Algorithm 1; Chen et al. 2023 (arXiv 2302.01318), Algorithm 2. Greedy and
-stochastic decoding are the same loop and differ in the rule alone.
+Leviathan et al. 2023 (arXiv 2211.17192), Algorithm 1; Chen et al. 2023 (arXiv 2302.01318),
+Algorithm 2. Greedy and stochastic decoding are the same loop, `decode`, and differ in the rule alone.
 """
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,119 +10,138 @@ import torch
 from torch import Tensor
 
 from decoding.acceptance import Acceptance, accept_greedy, accept_sampled
-from decoding.adaptive import Gamma, as_gamma
-from decoding.baseline import check_request, finish_reason
-from decoding.drafters import Drafter, ModelDrafter
+from decoding.drafters import Drafter, ModelDrafter, Silent
 from decoding.feed import NOTHING, Model, feed, prefill, rewind
-from decoding.result import Generation, Round, Trace
-from decoding.sampling import GREEDY, UNCHANGED, Sampling, new_generator, to_probs
-from decoding.stopwatch import Stopwatch
+from decoding.gamma import DEFAULT_GAMMA, FixedGamma, Gamma, as_gamma, most
+from decoding.observer import Observer
+from decoding.random import Generator, new_generator
+from decoding.result import Generation, Round
+from decoding.sampling import GREEDY, UNCHANGED, Sampling, to_probs
+from decoding.stopping import Request, check_request
 
-Rule = Callable[[Tensor, Tensor, Tensor, torch.Generator], Acceptance]
-
-CACHED = {"both": (True, True), "target": (True, False), "draft": (False, True), "none": (False, False),
-          True: (True, True), False: (False, False)}  # use_cache -> does the target have a cache, does the draft
-
-
-def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *,
-                       gamma: int | str | Gamma = 4, eos: int | None = None, use_cache: str | bool = "both") -> Generation:
-    """The target's greedy continuation of `prompt`: the ids that `autoregressive` gives, in fewer target passes."""
-    gamma = as_gamma(gamma)
-    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=accept_greedy, sampling=GREEDY,
-                                eos=eos, use_cache=use_cache)
-    return Generation(list(rounds), gamma.largest)
-
-
-def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *,
-                         gamma: int | str | Gamma = 4, sampling: Sampling = UNCHANGED, eos: int | None = None,
-                         generator: torch.Generator | None = None, use_cache: str | bool = "both") -> Generation:
-    """A continuation of `prompt` with the distribution of `autoregressive`'s; not the same text for the same seed, unless
-    `sampling` has shared noise."""
-    gamma = as_gamma(gamma)
-    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma, rule=usual_rule(sampling),
-                                sampling=sampling, eos=eos, generator=generator, use_cache=use_cache)
-    return Generation(list(rounds), gamma.largest)
-
-
-def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int], max_new_tokens: int, *,
-                       gamma: int | str | Gamma, rule: Rule, sampling: Sampling, eos: int | None = None,
-                       generator: torch.Generator | None = None, use_cache: str | bool = "both",
-                       trace: bool = False) -> Iterator[Round]:
-    """The algorithm, one round at a time: `next(rounds)` drafts, verifies, accepts, and stops to be looked at.
-
-    gamma: tokens drafted per round, at least 0, or "auto": as many as have paid so far, see `decoding.adaptive`.
-    use_cache: "both", "target", "draft" or "none". Raises ValueError for arguments that cannot be served. A draft whose
-    context is full stays silent, with one warning, and the target goes on.
-    """
-    check_request(target, prompt, max_new_tokens)
-    gamma = as_gamma(gamma)
-    if use_cache not in CACHED:
-        raise ValueError(f'use_cache must be "both", "target", "draft" or "none", not {use_cache!r}')
-    cached = CACHED[use_cache]
-    drafter = draft if hasattr(draft, "propose") else ModelDrafter(draft, cached[1])
-    if drafter is not draft and draft.config.n_vocab != target.config.n_vocab:
-        raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
-                         f"the target {target.config.n_vocab}")
-    if gamma.largest > 0 and min(len(prompt) + max_new_tokens - 2, target.config.n_ctx - 1) > drafter.n_ctx:
-        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target goes on alone", stacklevel=2)
-    return _rounds(target, drafter, list(prompt), max_new_tokens, gamma, rule, sampling, eos,
-                   generator or new_generator(), cached, trace)
+Rule = Callable[[Tensor, Tensor, Tensor, Generator], Acceptance]
 
 
 @torch.no_grad()
-def _rounds(target, drafter, tokens, max_new_tokens, gamma, rule, sampling, eos, generator, cached, trace):
-    if max_new_tokens == 0:
-        return
+def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule: Rule,
+           observer: Observer) -> Iterator[Round]:
+    """Run the algorithm, one round at a time."""
+    tokens, sampling, generator = list(request.prompt), request.sampling, request.generator
+    nothing = NOTHING, torch.empty(0, target.config.n_vocab)
     # 0. prefill: the prompt but its last token, into both caches
-    end, n_ctx = len(tokens) + max_new_tokens, target.config.n_ctx
-    watch = Stopwatch()
-    cache = target.new_cache(min(end, n_ctx)) if cached[0] else None
+    observer.begin()
+    cache = target.new_cache(min(request.end, request.n_ctx))
     prefill(target, cache, tokens)
-    if gamma.largest > 0:
-        drafter.start(tokens, end)
-    prefill_seconds = watch.total() if any(cached) else None
+    drafter.start(tokens, request.end)
+    observer.prefilled()
     reason = None
     while reason is None:
-        watch = Stopwatch(laps=trace or gamma.timed)
+        observer.begin()
         # 1. how many to draft: so many that neither the budget nor a context ever cuts a block
         L = len(tokens)
-        k = max(0, min(gamma.choose(), end - L - 1, n_ctx - L, drafter.n_ctx - L + 1))
+        k = max(0, min(gamma.choose(), request.end - L - 1, request.n_ctx - L, drafter.n_ctx - L + 1))
         # 2. draft
-        drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else (NOTHING, None)
-        watch.lap("draft")
+        drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else nothing
+        observer.lap("draft")
         # 3. verify: one pass over all that the target has not read, the draft included
         logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (k + 1, n_vocab)
-        watch.lap("verify")
+        observer.lap("verify")
         # 4. accept: n of the drafted tokens, and one token more
-        p = to_probs(logits, sampling, L)
-        drafted, q = drafted.to(p.device), q.to(p.device) if len(drafted) > 0 else p[:0]
-        verdict = rule(drafted, q, p, generator)
-        n, token, *ids = torch.cat([verdict.n, verdict.token, drafted]).tolist()  # the one wait for the device
+        p = to_probs(logits, sampling)
+        drafted, q = drafted.to(p.device), q.to(p.device)
+        n, token, u = rule(drafted, q, p, generator)
         # 5. emit
-        accepted, extra, kind = settle(ids, n, token, eos)
-        tokens += ids[:accepted] if extra is None else ids[:accepted] + [extra]
-        reason = finish_reason(tokens, end, n_ctx, eos)
+        ids, accepted, extra, kind = settle(n, token, drafted, request.eos)
+        tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
+        reason = request.finish_reason(tokens)
         # 6. rewind: neither cache keeps a rejected token; the last one emitted is fed in the next round
-        target_lengths = rewind(cache, len(tokens) - 1)
-        draft_lengths = drafter.rewind(len(tokens) - 1) if gamma.largest > 0 else None
-        watch.lap("accept")
-        round = Round(ids, accepted, extra, kind, watch.total(), target_lengths, draft_lengths, reason, prefill_seconds,
-                      Trace(p, q, logits, verdict.u, watch.seconds) if trace else None)
-        gamma.learn(round, watch.seconds)
+        lengths = rewind(cache, len(tokens) - 1), drafter.rewind(len(tokens) - 1)
+        observer.lap("accept", p=p, q=q, logits=logits, u=u)
+        round = Round(ids, accepted, extra, kind, *lengths, reason, **observer.notes())
+        gamma.learn(round)
         yield round
-        prefill_seconds = None
+
+
+def settle(n: Tensor, token: Tensor, drafted: Tensor,
+           eos: int | None) -> tuple[list[int], int, int | None, str]:
+    """Apply end-of-text to a rule's verdict.
+
+    n: (1,) how many of the drafted (k,) ids the rule accepted. token: (1,) what it put after them.
+    Returns the drafted ids, how many are kept, the extra token or None, and its kind. If end-of-text
+    is among the accepted, the text ends with it: what the rule saw after it does not count.
+    """
+    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()  # the one wait for the device
+    if eos in ids[:kept]:
+        return ids, ids.index(eos) + 1, None, "none"
+    return ids, kept, extra, "bonus" if kept == len(ids) else "correction"
+
+
+def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int],
+                       max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
+                       eos: int | None = None) -> Generation:
+    """Continue `prompt` greedily: the ids that `autoregressive` gives, in fewer target passes.
+
+    The arguments are those of `speculative_rounds`.
+    """
+    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
+                                rule=accept_greedy, sampling=GREEDY, eos=eos)
+    return Generation(list(rounds), most(gamma))
+
+
+def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int],
+                         max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
+                         sampling: Sampling = UNCHANGED, eos: int | None = None,
+                         generator: Generator | None = None) -> Generation:
+    """Continue `prompt` by sampling: the distribution of `autoregressive`'s texts is kept.
+
+    It is not the same text for the same seed. The arguments are those of `speculative_rounds`.
+    """
+    rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
+                                rule=usual_rule(sampling), sampling=sampling, eos=eos,
+                                generator=generator)
+    return Generation(list(rounds), most(gamma))
+
+
+def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
+                       max_new_tokens: int, *, gamma: int | Gamma, rule: Rule, sampling: Sampling,
+                       eos: int | None = None, generator: Generator | None = None,
+                       trace: bool = False) -> Iterator[Round]:
+    """Decode one round at a time: `next(rounds)` drafts, verifies, accepts, and can be looked at.
+
+    draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). One whose context
+        is full stays silent, with one warning, and the target goes on alone.
+    prompt: at least one token id, and no more than the target's context holds.
+    gamma: tokens drafted per round, or an object that chooses it, such as `AdaptiveGamma()`.
+    rule: decides which drafted tokens stay (`decoding.acceptance`).
+    eos: the id of end-of-text, after which nothing is written.
+    generator: of all randomness; None makes one seeded from the system.
+    trace: keep in each Round what was computed, and the time of each phase.
+    Raises ValueError for what cannot be served.
+    """
+    check_request(target.config, prompt, max_new_tokens)
+    gamma = as_gamma(gamma)
+    drafter = as_drafter(draft, target) if gamma.largest > 0 else Silent(target.config.n_vocab)
+    if max_new_tokens == 0:
+        return iter(())
+    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling, eos,
+                      generator or new_generator())
+    if min(request.end - 2, request.n_ctx - 1) > drafter.n_ctx:
+        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target goes "
+                      "on alone", stacklevel=2)
+    observer = Observer(phases=not isinstance(gamma, FixedGamma), trace=trace)
+    return decode(target, drafter, request, gamma, rule, observer)
+
+
+def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
+    """Return the drafter that a model is. Raises ValueError if its vocabulary is not the target's."""
+    if not isinstance(draft, Model):
+        return draft
+    if draft.config.n_vocab != target.config.n_vocab:
+        raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
+                         f"the target {target.config.n_vocab}")
+    return ModelDrafter(draft)
 
 
 def usual_rule(sampling: Sampling) -> Rule:
-    """The rule that keeps the target's law: the greedy one where one choice is left at every place."""
-    return accept_greedy if sampling.deterministic else accept_sampled
-
-
-def settle(ids: list[int], n: int, token: int, eos: int | None) -> tuple[int, int | None, str]:
-    """What the rule's verdict, n accepted and then `token`, comes to: how many are kept, the extra token, its kind.
-
-    Text ends behind an end-of-text: if one is among the accepted, what the rule saw behind it does not count.
-    """
-    if eos in ids[:n]:
-        return ids.index(eos) + 1, None, "none"
-    return n, token, "bonus" if n == len(ids) else "correction"
+    """Return the rule that keeps the target's distribution."""
+    return accept_greedy if sampling.greedy else accept_sampled

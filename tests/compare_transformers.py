@@ -27,7 +27,7 @@ from transformers import GPT2LMHeadModel
 
 from decoding import autoregressive, speculative_greedy
 from decoding.bench.machine import processor
-from decoding.stopwatch import synchronize
+from decoding.observer import synchronize
 from model import GPT2
 from model.graphs import GraphedGPT2
 from tests.make_counting_gpt2 import write_checkpoint

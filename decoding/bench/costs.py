@@ -9,7 +9,7 @@ import torch
 from decoding.feed import Model
 from decoding.result import Round
 from decoding.sampling import Sampling, to_probs
-from decoding.stopwatch import synchronize
+from decoding.observer import synchronize
 
 REPEATS = 7
 
@@ -67,7 +67,7 @@ def forward_seconds(model: Model, most: int, held: int) -> list[float]:
 def phase_seconds(rounds: Iterable[Round], gamma: int) -> dict[str, float] | None:
     """Median seconds of each phase, "draft", "verify", "accept", of traced rounds with gamma drafted tokens; None if there
     is no such round. For a run of its own: a trace waits for the device in every phase."""
-    seconds = [r.trace.seconds for r in rounds if len(r.drafted) == gamma]
+    seconds = [r.phase_seconds for r in rounds if len(r.drafted) == gamma]
     return {phase: median(s[phase] for s in seconds) for phase in seconds[0]} if seconds else None
 
 

@@ -10,10 +10,11 @@ from decoding.bench.costs import Costs, noise_free_alpha
 from decoding.bench.rows import have
 from decoding.cli.report import verdict
 from decoding.compare import Difference, first_difference
+from decoding.feed import Uncached
 from decoding.result import Generation, Round, ratio
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_sampling
-from decoding.stopwatch import synchronize
+from decoding.observer import synchronize
 from decoding.theory import expected_speedup
 from model import GPT2
 
@@ -38,10 +39,11 @@ class Pair:
                    "generator": torch.Generator(device).manual_seed(self.seed + repeat)}
         length = task.length if new_tokens is None else min(new_tokens, task.length)
         synchronize()
+        target = self.target if arm.cache in ("both", "target") else Uncached(self.target)
+        draft = self.draft if arm.cache in ("both", "draft") else Uncached(self.draft)
         if arm.gamma == 0:
-            return autoregressive(self.target, list(task.prompt), length, use_cache=arm.cache == "both", **request)
-        return speculative_sampling(self.target, self.draft, list(task.prompt), length, gamma=arm.gamma, use_cache=arm.cache,
-                                    **request)
+            return autoregressive(target, list(task.prompt), length, **request)
+        return speculative_sampling(target, draft, list(task.prompt), length, gamma=arm.gamma, **request)
 
     def warm_up(self, arms: list[Arm], task: Task) -> None:
         for arm in arms:

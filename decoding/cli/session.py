@@ -7,8 +7,7 @@ from dataclasses import asdict
 
 import torch
 
-from decoding.adaptive import as_gamma
-from decoding.baseline import autoregressive_rounds, check_request
+from decoding.baseline import autoregressive_rounds
 from decoding.cli.console import Console
 from decoding.cli.device import check_graphs, pick_device
 from decoding.cli.options import LOOKUP
@@ -16,11 +15,14 @@ from decoding.cli.report import as_json, speedup, table, verdict
 from decoding.cli.streaming import LEGEND, TextStream
 from decoding.cli.trace import describe, name
 from decoding.compare import first_difference
-from decoding.coupling import SharedNoise
+from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import LookupDrafter
+from decoding.feed import Model, Uncached
+from decoding.gamma import AdaptiveGamma, Gamma, most
 from decoding.result import Generation, Round
-from decoding.sampling import Sampling
+from decoding.sampling import GREEDY, Sampling
 from decoding.speculative import speculative_rounds, usual_rule
+from decoding.stopping import check_request
 from model import GPT2
 from model.graphs import GraphedGPT2
 from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
@@ -42,22 +44,33 @@ class Session:
                                    "choose another --draft")
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
-        rows = 1 if options.gamma is None else as_gamma(options.gamma).largest + 1
+        rows = 1 if options.gamma is None else most(self.gamma()) + 1
         self.model = self.load(options.target, rows)
-        check_request(self.model, self.prompt, options.max_new_tokens)
+        check_request(self.model.config, self.prompt, options.max_new_tokens)
+        self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
+        self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         if options.draft == LOOKUP:
             self.draft = LookupDrafter(self.model.config.n_vocab)
         elif options.draft is not None:
             self.draft = self.ready(self.load(options.draft, 2), 2)  # it catches up with two tokens after full acceptance
         self.target = self.ready(self.model, rows)
-        self.sampling = Sampling(options.temperature, options.top_k, options.top_p, self.noise())
 
     def load(self, name: str, rows: int) -> GPT2:
         return load_model(name, self.device, getattr(torch, self.options.dtype), self.options.linear, rows)
 
-    def ready(self, model: GPT2, rows: int) -> GPT2 | GraphedGPT2:
+    def ready(self, model: GPT2, rows: int) -> Model:
         """The model as the loops shall run it; `rows` is the largest block they feed it again and again."""
-        return GraphedGPT2(model, (1, rows)) if self.options.compile else model
+        if self.options.compile:
+            return self.coupled(GraphedGPT2(model, (1, rows)))
+        return self.coupled(Uncached(model) if self.options.no_cache else model)
+
+    def coupled(self, model: Model) -> Model:
+        """The model, with the noise that the two models share if there is any."""
+        return model if self.noise is None else Coupled(model, self.sampling, self.noise)
+
+    def gamma(self) -> int | Gamma:
+        """A number, or a new object that chooses for one run."""
+        return AdaptiveGamma() if self.options.gamma == "auto" else self.options.gamma
 
     def encode(self, text: str) -> list[int]:
         """The ids of the prompt; those of an empty one are <|endoftext|>, which GPT-2 was trained to start from."""
@@ -71,20 +84,21 @@ class Session:
         """A new generator of the run's seed; a greedy run has none."""
         return None if self.options.seed is None else torch.Generator(self.device).manual_seed(self.options.seed)
 
-    def noise(self) -> SharedNoise | None:
-        return SharedNoise(self.generator()) if self.options.coupling == "gumbel" else None
+    def loop_sampling(self) -> Sampling:
+        """How the loops choose: with shared noise they take the best of logits that carry it."""
+        return self.sampling if self.noise is None else GREEDY
 
     def request(self) -> dict:
         """What both loops are given: the same settings, and a generator of the same seed each."""
-        return {"sampling": self.sampling, "eos": None if self.options.ignore_eos else self.end_of_text,
-                "generator": self.generator(), "use_cache": not self.options.no_cache}
+        return {"sampling": self.loop_sampling(), "generator": self.generator(),
+                "eos": None if self.options.ignore_eos else self.end_of_text}
 
     def baseline(self, max_new_tokens: int) -> Iterator[Round]:
         return autoregressive_rounds(self.target, self.prompt, max_new_tokens, **self.request())
 
     def speculative(self, max_new_tokens: int) -> Iterator[Round]:
-        return speculative_rounds(self.target, self.draft, self.prompt, max_new_tokens, gamma=self.options.gamma,
-                                  rule=usual_rule(self.sampling), trace=self.options.trace, **self.request())
+        return speculative_rounds(self.target, self.draft, self.prompt, max_new_tokens, gamma=self.gamma(),
+                                  rule=usual_rule(self.loop_sampling()), trace=self.options.trace, **self.request())
 
     def settings(self) -> dict:
         """Every option's value, and what `auto` and the defaults came to."""
@@ -127,7 +141,7 @@ def decode(session: Session, console: Console) -> tuple[Generation | None, Gener
     else:
         if options.mode == "compare":
             warm_up(session)
-        speculative = stream(session, session.speculative(options.max_new_tokens), as_gamma(options.gamma).largest, console)
+        speculative = stream(session, session.speculative(options.max_new_tokens), most(session.gamma()), console)
     if options.mode == "compare":
         rounds = console.counted(session.baseline(options.max_new_tokens), "baseline", options.max_new_tokens)
         baseline = Generation(list(rounds), gamma=0)
@@ -136,7 +150,7 @@ def decode(session: Session, console: Console) -> tuple[Generation | None, Gener
 
 def warm_up(session: Session) -> None:
     """Run both loops for two rounds: the first calls of a process are slow, and neither loop shall pay for it."""
-    budget = min(session.options.max_new_tokens, as_gamma(session.options.gamma).largest + 2)
+    budget = min(session.options.max_new_tokens, most(session.gamma()) + 2)
     for rounds in (session.baseline(budget), session.speculative(budget)):
         for _ in rounds:
             pass
@@ -168,8 +182,9 @@ def report(session: Session, baseline: Generation | None, speculative: Generatio
     result |= {title: as_json(session.decode(run.tokens), run) for title, run in runs.items()}
     if len(runs) == 2:
         result["speedup"] = speedup(baseline, speculative)
-        if session.sampling.deterministic:
-            difference = first_difference(session.model, session.prompt, baseline.tokens, speculative.tokens, session.sampling)
+        if session.loop_sampling().greedy:
+            difference = first_difference(session.coupled(session.model), session.prompt,
+                                          baseline.tokens, speculative.tokens)
             console.say(verdict(difference, session.name))
             result["identical"] = difference is None
             if difference is not None:
@@ -185,7 +200,7 @@ def banner(session: Session) -> str:
     if not sampling.greedy:
         filters = "".join(f", {label} {value}" for label, value in (("top-k", sampling.top_k), ("top-p", sampling.top_p)) if value)
         how = f"temperature {sampling.temperature:g}{filters}, seed {options.seed}"
-        how += ", shared Gumbel noise" if sampling.noise is not None else ""
+        how += ", shared Gumbel noise" if session.noise is not None else ""
     draft = f", draft {options.draft}, gamma {options.gamma}" if options.draft is not None else ""
     return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
             f"{torch.get_num_threads()} threads, linear layers: {session.model.linear}"

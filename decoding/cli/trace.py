@@ -10,7 +10,7 @@ def describe(number: int, round: Round, tokenizer) -> str:
 
     Needs a round run with trace=True. Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest
     entries of the residual. Greedy: the target's choice, and by how many logits it leads, the drafted token if that is
-    another one, else the runner-up; under shared noise, which can choose another token than the likeliest, a minus.
+    another one, else the runner-up. Under shared noise logits are log p + noise.
     """
     sampled = round.trace.u is not None
     show = sampled_test if sampled else greedy_test
@@ -25,7 +25,7 @@ def describe(number: int, round: Round, tokenizer) -> str:
     parts.append(f"{round.kind} {name(round.extra, tokenizer)}" if round.extra is not None else "end of text, no extra token")
     parts += [f"{whose} cache {lengths[0]} -> {lengths[1]}"
               for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)) if lengths]
-    parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms" for phase, seconds in round.trace.seconds.items()))
+    parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms" for phase, seconds in round.phase_seconds.items()))
     return parts[0] + " " + " | ".join(parts[1:])
 
 

@@ -1,0 +1,7 @@
+"""What proposes tokens: a small model, a look back into the text, or anything with a drafter's four names."""
+from decoding.drafters.interface import Drafter, Silent
+from decoding.drafters.lookup import LookupDrafter
+from decoding.drafters.model import ModelDrafter
+from decoding.drafters.synthetic import SyntheticDrafter
+
+__all__ = ["Drafter", "LookupDrafter", "ModelDrafter", "Silent", "SyntheticDrafter"]

@@ -1,0 +1,64 @@
+"""Watching a run from outside: how long its rounds take and, if asked for, what was computed in them."""
+from dataclasses import dataclass
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What was computed in a round. Rows are probabilities after temperature, top-k and top-p."""
+
+    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and after the last
+    q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
+    logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
+    u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
+
+
+class Observer:
+    """Times one run. The loop calls `begin` before its prefill and before each round, `lap` after each
+    phase, and `notes` when a round is done.
+
+    phases: time each phase, too. Every one then waits for the device, which costs a little.
+    trace: keep what was computed; implies phases.
+    """
+
+    def __init__(self, phases: bool = False, trace: bool = False) -> None:
+        self.phases, self.trace = phases or trace, trace
+        self.prefill_seconds: float | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the clock."""
+        self.seconds: dict[str, float] = {}
+        self.computed: dict[str, Tensor | None] = {}
+        self.started = self.last = perf_counter()
+
+    def prefilled(self) -> None:
+        """End the prefill. Its time must not end up in the first round's."""
+        synchronize()
+        self.prefill_seconds = perf_counter() - self.started
+
+    def lap(self, phase: str, **computed: Tensor | None) -> None:
+        """Put the time since the last lap down to `phase`, and keep what was computed in it."""
+        if self.phases:
+            synchronize()
+            now = perf_counter()
+            self.seconds[phase], self.last = now - self.last, now
+        if self.trace:
+            self.computed |= computed
+
+    def notes(self) -> dict:
+        """Return the fields of a Round that the algorithm knows nothing of."""
+        notes = {"seconds": perf_counter() - self.started, "phase_seconds": self.seconds,
+                 "prefill_seconds": self.prefill_seconds,
+                 "trace": Trace(**self.computed) if self.trace else None}
+        self.prefill_seconds = None  # the first round alone has it
+        return notes
+
+
+def synchronize() -> None:
+    """Wait until the accelerator, if there is one, has done all it was given."""
+    if torch.accelerator.is_available():
+        torch.accelerator.synchronize()

@@ -1,0 +1,46 @@
+"""What is asked for, what is refused, and when a text ends."""
+from dataclasses import dataclass
+
+from decoding.feed import Config
+from decoding.random import Generator
+from decoding.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class Request:
+    """One continuation to be written. A loop reads from it all that is not the model's."""
+
+    prompt: list[int]
+    end: int  # the most ids that prompt and continuation may have together
+    n_ctx: int  # of the target
+    sampling: Sampling
+    eos: int | None
+    generator: Generator
+
+    def finish_reason(self, tokens: list[int]) -> str | None:
+        """Say why the text ends here, if it does: "eos", "length", or "context" (it is full).
+
+        The last id is never fed, so a text can be one id longer than the context.
+        """
+        if tokens[-1] == self.eos:
+            return "eos"
+        if len(tokens) >= self.end:
+            return "length"
+        return "context" if len(tokens) > self.n_ctx else None
+
+
+def check_request(config: Config, prompt: list[int], max_new_tokens: int) -> None:
+    """Raise ValueError, with what is wrong in one line, for a request that cannot be served."""
+    if isinstance(prompt, str):
+        raise ValueError("the prompt is a text; give its token ids, as tokenizer.encode does")
+    if len(prompt) == 0:
+        raise ValueError("the prompt is empty; it needs at least one token id")
+    if len(prompt) > config.n_ctx:
+        raise ValueError(f"the prompt has {len(prompt)} tokens, but the model's context is "
+                         f"{config.n_ctx}; shorten it")
+    if not all(isinstance(token, int) and 0 <= token < config.n_vocab for token in prompt):
+        raise ValueError("the prompt has ids that are not among the model's "
+                         f"{config.n_vocab} tokens")
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+        raise ValueError("max_new_tokens must be a whole number of at least 0, "
+                         f"not {max_new_tokens!r}")
