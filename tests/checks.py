@@ -31,9 +31,10 @@ def check_caches(g, prompt, caches=(True, True), draft_ctx=10**9):
         if k:
             draft_held = L + k - 1  # the token drafted last is never fed
         L += len(r.emitted)
-        assert r.target_cache == ((target_read, L - 1) if caches[0] else None)
+        assert r.target_cache == ((target_read, L - 1) if caches[0] else (0, 0))
         before, draft_held = draft_held, min(draft_held, L - 1)
-        assert r.draft_cache == ((before, draft_held) if caches[1] and g.gamma > 0 else None)
+        drafts = g.gamma > 0
+        assert r.draft_cache == (((before, draft_held) if caches[1] else (0, 0)) if drafts else None)
         if k and r.kind == "bonus":
             assert draft_held == L - 2  # it catches up in its next call
 

@@ -1,15 +1,13 @@
 """decoding/acceptance.py: the two rules, on hand-made numbers and by enumeration of everything that chance can do."""
 import math
 import random
-from contextlib import ExitStack
-from unittest import mock
 
 import torch
 
-from decoding import acceptance, sampling
 from decoding.acceptance import accept_greedy, accept_sampled, leading, residual
-from tests import wrong
-from tests.tree import law
+from decoding.proof import mistakes
+from decoding.proof.enumerate import distribution_of
+from decoding.random import draw
 
 JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 PAPER_P, PAPER_Q = [0.6, 0.4], [0.8, 0.2]
@@ -35,22 +33,33 @@ def some_rows(n, seed, zeros=False):
     return [[x / sum(row) for x in row] for row in table]
 
 
+class Always:
+    """A generator whose every uniform comes out as u."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def uniform(self, shape):
+        return torch.full(shape, self.u, dtype=torch.float64)
+
+    def draw(self, probs):
+        cumulative = probs.cumsum(-1)
+        return torch.searchsorted(cumulative, self.u * cumulative[..., -1:], right=True).squeeze(-1)
+
+
 def verdict(rule, drafted, q, p, u=0.5):
-    """(accepted, the token behind them) when every uniform comes out as u."""
-    with ExitStack() as patches:
-        for module in (acceptance, sampling, wrong):
-            patches.enter_context(mock.patch.object(module, "uniform", lambda shape, *_: torch.full(shape, u, dtype=torch.float64)))
-        n, token, _ = rule(ids(*drafted), rows(*q) if q else rows(*p)[:0], rows(*p), None)
+    """(accepted, the token after them) when every uniform comes out as u."""
+    n, token, _ = rule(ids(*drafted), rows(*q) if q else rows(*p)[:0], rows(*p), Always(u))
     return n.item(), token.item()
 
 
 def law_of_emitted(rule, p, q):
     """The law of (accepted, first emitted token) when k tokens are drawn from the rows of q and put to the rule."""
-    def program():
-        drafted = torch.cat([sampling.draw(row[None], None) for row in rows(*q)])
-        n, token, _ = rule(drafted, rows(*q), rows(*p), None)
+    def program(generator):
+        drafted = torch.cat([draw(row[None], generator) for row in rows(*q)])
+        n, token, _ = rule(drafted, rows(*q), rows(*p), generator)
         return n.item(), (drafted[:n.item()].tolist() + token.tolist())[0]
-    return law(program)
+    return distribution_of(program)
 
 
 def share(probabilities, token):
@@ -103,7 +112,7 @@ def test_u_is_compared_strictly():
 def test_what_the_target_never_says_is_never_accepted_and_what_it_likes_better_always_is():
     p, q = [[0, 0.5, 0.5], [1, 0, 0]], [[0.4, 0.2, 0.4]]
     assert verdict(accept_sampled, [0], q, p, u=0.0) == (0, 1)
-    assert verdict(wrong.less_or_equal, [0], q, p, u=0.0) == (1, 0)  # the mistake this is about
+    assert verdict(mistakes.less_or_equal, [0], q, p, u=0.0) == (1, 0)  # the mistake this is about
     assert verdict(accept_sampled, [1], q, p, u=JUST_BELOW_ONE) == (1, 0)
     assert verdict(accept_sampled, [2], [[0, 0.5, 0.5]], p, u=JUST_BELOW_ONE) == (1, 0)  # p = q
 
@@ -136,7 +145,7 @@ def test_the_two_famous_mistakes_give_the_numbers_they_are_known_for():
         found = law_of_emitted(rule, [PAPER_P] * 2, [q])
         return [round(share(found, x), 12) for x in (0, 1)]
     assert first_token(accept_sampled, PAPER_Q) == [0.6, 0.4]
-    assert first_token(wrong.redraw_from_p, PAPER_Q) == [0.72, 0.28]
+    assert first_token(mistakes.redraw_from_p, PAPER_Q) == [0.72, 0.28]
 
 
 def test_the_rule_draws_one_uniform_for_each_draft_and_shows_them():

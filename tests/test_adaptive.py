@@ -6,23 +6,23 @@ import pytest
 from decoding import (
     Sampling,
     autoregressive,
-    speculative,
     speculative_greedy,
     speculative_sampling,
-    stopwatch,
+    observer,
 )
-from decoding.adaptive import AdaptiveGamma, as_gamma
+from decoding.gamma import AdaptiveGamma, as_gamma
 from decoding.result import Round
 from tests.checks import check_run
 from tests.commands import ask, write_pair
-from tests.laws import difference, law_by_definition, law_of_loop
-from tests.toys import HashModel, Spy, tiny_pair
+from decoding.proof.distributions import PROMPT, by_definition, difference
+from decoding.proof.enumerate import distribution_of
+from decoding.proof.toys import HashModel, Spy, tiny_pair
 
 
 class Clock:
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(stopwatch, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(observer, "perf_counter", lambda: self.now)
 
 
 class Timed(Spy):
@@ -63,27 +63,27 @@ def imagine(gamma, rounds, accepted, draft=0.1, rest=lambda k, times: 1.0):
         n = accepted(i, k)
         seconds = k * draft + rest(k, asked.count(k))
         kind = "bonus" if n == k else "correction"
-        gamma.learn(Round([0] * k, n, 0, kind, seconds, None, None), {"draft": k * draft})
+        gamma.learn(Round([0] * k, n, 0, kind, (0, 0), None, None, seconds, phase_seconds={"draft": k * draft}))
     return asked
 
 
 def test_expensive_verification_ends_at_gamma_0(clock, pair):
     target = Timed(pair[0], clock, lambda n: 1.0 * n)  # a block costs what its tokens cost one by one
     draft = Timed(pair[0], clock, lambda n: 0.2)
-    g = speculative_greedy(target, draft, [1], 150, gamma="auto")
+    g = speculative_greedy(target, draft, [1], 150, gamma=AdaptiveGamma())
     assert drafted(g)[-100:] == [0] * 100  # and as even a perfect draft loses, nothing is tried again
     assert g.accepted_per_tested == 1
     assert check_run(g, [1]).tokens == autoregressive(pair[0], [1], 150).tokens
 
 
 def test_a_perfect_and_cheap_draft_ends_at_the_largest(clock, pair):
-    g = speculative_greedy(Timed(pair[0], clock, lambda n: 1.0), Timed(pair[0], clock, lambda n: 0.01), [1], 200, gamma="auto")
+    g = speculative_greedy(Timed(pair[0], clock, lambda n: 1.0), Timed(pair[0], clock, lambda n: 0.01), [1], 200, gamma=AdaptiveGamma())
     assert set(drafted(g)[6:-2]) == {8}
     assert g.gamma == 8 and len(g.histogram) == 9
 
 
 def test_an_expensive_draft_ends_at_gamma_0(clock, pair):
-    g = speculative_greedy(Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 1.1), [1], 150, gamma="auto")
+    g = speculative_greedy(Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 1.1), [1], 150, gamma=AdaptiveGamma())
     assert drafted(g)[-60:] == [0] * 60
 
 
@@ -119,39 +119,41 @@ def test_its_maximum_and_its_first_rounds():
 
 def test_each_call_starts_afresh(clock, pair):
     models = Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 0.1)
-    first, second = (drafted(speculative_greedy(*models, [1], 80, gamma="auto")) for _ in range(2))
+    first, second = (drafted(speculative_greedy(*models, [1], 80, gamma=AdaptiveGamma())) for _ in range(2))
     assert first == second and first[:4] == [0, 0, 4, 4] and len(set(first)) > 2
 
 
 def test_sampled_text_obeys_the_counts(clock, pair):
     models = Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 0.1)
-    check_run(speculative_sampling(*models, [1, 2, 3], 100, gamma="auto", sampling=Sampling(0.8)), [1, 2, 3])
+    check_run(speculative_sampling(*models, [1, 2, 3], 100, gamma=AdaptiveGamma(), sampling=Sampling(0.8)), [1, 2, 3])
 
 
 class AsManyAsWereKept:
     """A gamma that follows the past as closely as one can: one more than was accepted last time."""
 
-    largest, timed, next = 2, False, 1
+    largest, next = 2, 1
 
     def choose(self):
         return min(self.largest, self.next)
 
-    def learn(self, round, seconds):
+    def learn(self, round):
         self.next = round.accepted + (round.kind == "bonus")
 
 
-def test_a_gamma_that_depends_on_past_rounds_keeps_the_targets_law(monkeypatch):
+def test_a_gamma_that_depends_on_past_rounds_keeps_the_targets_distribution():
     target, draft = HashModel(1), HashModel(2)
-    monkeypatch.setattr(speculative, "as_gamma", lambda _: AsManyAsWereKept())  # a new one for each way chance can turn out
-    assert difference(law_of_loop(target, draft, 4, gamma=None), law_by_definition(target, 4)) < 1e-12
+
+    def program(generator):
+        run = speculative_sampling(target, draft, PROMPT, 4, gamma=AsManyAsWereKept(), generator=generator)
+        return tuple(run.tokens)
+    assert difference(distribution_of(program), by_definition(target, 4)) < 1e-12
 
 
 def test_what_gamma_may_be():
     assert as_gamma(3).choose() == as_gamma(3).largest == 3
-    assert as_gamma("auto") is not as_gamma("auto")
     own = AsManyAsWereKept()
     assert as_gamma(own) is own
-    for wrong in (-1, "fast", 2.5, None):
+    for wrong in (-1, "auto", "5", 2.5, None):
         with pytest.raises(ValueError, match="gamma must be"):
             as_gamma(wrong)
 

@@ -19,7 +19,7 @@ from decoding.benchmark import main
 from decoding.compare import Difference
 from decoding.result import Generation, Round
 from tests.commands import N_CTX, run_script, write_pair
-from tests.toys import plain_probs, tiny_pair
+from decoding.proof.toys import plain_probs, tiny_pair
 
 SHORT = ["--gammas", "1", "3", "--lengths", "6", "--temperatures", "0", "1", "--repeats", "2"]
 COSTS = Costs(10, target=[0.10, 0.11, 0.12, 0.15, 0.2], draft=[0.02] * 5)

@@ -10,8 +10,8 @@ import torch
 
 from decoding import GREEDY, Sampling, speculative_rounds
 from decoding.acceptance import accept_sampled
-from tests import wrong
-from tests.toys import chi_square_p_value, plain_probs
+from decoding.proof import mistakes
+from decoding.proof.toys import chi_square_p_value, plain_probs
 from weights import load_model, load_tokenizer
 
 LIMIT = 1e-5
@@ -61,7 +61,7 @@ def test_the_first_two_tokens_are_spread_as_the_target_says(pair):
 
 def test_the_same_test_notices_a_greedy_draft_with_a_soft_q(pair):
     target, draft, prompt = pair
-    assert p_value((target, wrong.TwoFacedDrafter(draft, drawn=GREEDY, reported=FOUR), prompt), n=1, runs=80) < LIMIT
+    assert p_value((target, mistakes.TwoFacedDrafter(draft, drawn=GREEDY, reported=FOUR), prompt), n=1, runs=80) < LIMIT
 
 
 def test_p_values_are_those_of_the_tables():

@@ -4,7 +4,7 @@ import torch
 
 from decoding.cli.report import verdict
 from decoding.compare import Difference, first_difference, score
-from decoding.coupling import SharedNoise
+from decoding.coupling import Coupled, SharedNoise
 from decoding.sampling import Sampling
 from model import GPT2, GPT2Config
 from model.linear import pack
@@ -61,7 +61,7 @@ def test_one_text_may_end_before_the_other():
 @pytest.mark.parametrize("linear", ["auto", "plain"])
 def test_half_precision_is_scored_again_in_float32(linear):
     model = pack(tied_model(2**-5, torch.bfloat16), linear)
-    logits = score(model, PROMPT)
+    logits, limit = score(model, PROMPT)
     assert logits.dtype == torch.float32
     assert (logits[4] - logits[5]).item() == 8 * 2**-5
     assert model.wpe.weight.dtype == torch.bfloat16  # the model itself is as it was
@@ -69,7 +69,7 @@ def test_half_precision_is_scored_again_in_float32(linear):
 
 def test_under_shared_noise_the_noise_counts():
     noise = SharedNoise(torch.Generator().manual_seed(0))
-    difference = first_difference(tied_model(0), PROMPT, [4], [5], Sampling(0.5, noise=noise))
+    difference = first_difference(Coupled(tied_model(0), Sampling(0.5), noise), PROMPT, [4], [5])
     row = noise.row(len(PROMPT), 8, torch.device("cpu"))
     assert difference.gap == pytest.approx(abs(row[4] - row[5]).item())
     assert difference.limit == 2 * 16 * torch.finfo(torch.float32).eps * 8

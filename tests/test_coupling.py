@@ -4,13 +4,13 @@ from collections import Counter
 import pytest
 import torch
 
-from decoding import Sampling, autoregressive, speculative_sampling
-from decoding.coupling import SharedNoise
+from decoding import Sampling, autoregressive, speculative_greedy
+from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import LookupDrafter
 from decoding.sampling import to_probs
 from tests.checks import check_run
-from tests.laws import PROMPT, law_by_definition
-from tests.toys import HashModel
+from decoding.proof.distributions import PROMPT, by_definition
+from decoding.proof.toys import HashModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:the draft reads at most")  # its context is the shorter one
 
@@ -25,32 +25,34 @@ class RandomDrafter(LookupDrafter):
         return torch.randint(self.n_vocab, (k,), generator=generator), torch.full((k, self.n_vocab), 1 / self.n_vocab)
 
 
-def coupled(seed, **settings):
-    return Sampling(**settings, noise=SharedNoise(torch.Generator().manual_seed(seed)))
+def coupled(seed, *models, **settings):
+    """Models that share the noise of a seed."""
+    noise = SharedNoise(torch.Generator().manual_seed(seed))
+    return [Coupled(model, Sampling(**settings), noise) if hasattr(model, "config") else model for model in models]
 
 
 def test_ids_are_the_plain_loops_for_every_gamma_and_draft():
     for settings in SETTINGS:
         for eos in (None, 3):
-            expected = autoregressive(TARGET, PROMPT, 25, sampling=coupled(5, **settings), eos=eos)
+            expected = autoregressive(*coupled(5, TARGET, **settings), PROMPT, 25, eos=eos)
             for draft in (TARGET, DRAFT, LookupDrafter(12), RandomDrafter(12)):
                 for gamma in (0, 1, 3, 5):
-                    run = speculative_sampling(TARGET, draft, PROMPT, 25, gamma=gamma, sampling=coupled(5, **settings), eos=eos)
+                    run = speculative_greedy(*coupled(5, TARGET, draft, **settings), PROMPT, 25, gamma=gamma, eos=eos)
                     assert (run.tokens, run.finish_reason) == (expected.tokens, expected.finish_reason), (settings, gamma)
                     assert draft is not TARGET or run.corrections == 0
 
 
 def test_another_seed_gives_another_text():
-    texts = {tuple(autoregressive(TARGET, PROMPT, 25, sampling=coupled(seed)).tokens) for seed in range(10)}
+    texts = {tuple(autoregressive(*coupled(seed, TARGET), PROMPT, 25).tokens) for seed in range(10)}
     assert len(texts) == 10
 
 
 def test_the_law_is_the_targets():
     target, draft, runs = HashModel(1), HashModel(2), 1500  # three tokens
     sampling = {"temperature": 0.8, "top_p": 0.9}
-    seen = Counter(tuple(speculative_sampling(target, draft, PROMPT, 2, gamma=2, sampling=coupled(seed, **sampling)).tokens)
+    seen = Counter(tuple(speculative_greedy(*coupled(seed, target, draft, **sampling), PROMPT, 2, gamma=2).tokens)
                    for seed in range(runs))
-    law = law_by_definition(target, 2, Sampling(**sampling))
+    law = by_definition(target, 2, Sampling(**sampling))
     assert seen.keys() <= law.keys()
     chi_square = sum((seen[text] - runs * p) ** 2 / (runs * p) for text, p in law.items())
     freedom = torch.tensor((len(law) - 1) / 2)
@@ -67,19 +69,24 @@ def test_a_place_keeps_its_noise_however_often_and_in_which_order_it_is_asked_fo
 
 
 def test_rows_are_decided_by_the_noise_of_their_own_places():
-    logits = torch.randn(4, 30, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    sampling = coupled(2, top_k=10)
-    block = to_probs(logits, sampling, 7)
-    assert torch.equal(block.sum(-1), torch.ones(4)) and torch.equal(block.max(-1).values, torch.ones(4))
-    for i in range(4):
-        assert torch.equal(to_probs(logits[i : i + 1], sampling, 7 + i)[0], block[i])
+    model = coupled(2, TARGET, top_k=5)[0]
+    tokens = torch.arange(11)[None]
+    rows = model.forward(tokens)[0]
+    sampling, noise = Sampling(top_k=5), SharedNoise(torch.Generator().manual_seed(2))
+    for position in range(1, 12):  # of the token that follows
+        probs = to_probs(TARGET.forward(tokens[:, :position], last=1)[0, 0], sampling)
+        assert torch.equal(rows[position - 1], probs.log() + noise.row(position, 12, probs.device))
+    for last in (0, 1, 4):  # the same behind a cache, and for fewer rows
+        cache = model.new_cache(11)
+        model.forward(tokens[:, :7], cache, last=0)
+        assert torch.equal(model.forward(tokens[:, 7:], cache, last=last)[0], rows[11 - last:])
 
 
 def test_noise_is_refused_at_temperature_0():
     with pytest.raises(ValueError, match="temperature 0"):
-        coupled(0, temperature=0)
+        coupled(0, TARGET, temperature=0)
 
 
 def test_counts_and_caches_are_those_of_any_run():
-    run = speculative_sampling(TARGET, DRAFT, PROMPT, 25, gamma=3, sampling=coupled(1))
+    run = speculative_greedy(*coupled(1, TARGET, DRAFT), PROMPT, 25, gamma=3)
     check_run(run, PROMPT, draft_ctx=20)

@@ -9,19 +9,20 @@ import torch
 
 from decoding import GREEDY, Sampling, speculative_rounds
 from decoding.cli import session
-from decoding.coupling import SharedNoise
+from decoding.coupling import Coupled, SharedNoise
+from decoding.feed import Uncached
 from decoding.result import Generation
 from decoding.speculative import usual_rule
 from tests.commands import END_OF_TEXT, N_CTX, ask, one_line
 from weights import DownloadError, load_model
 
 
-def expected(pair, prompt=b"Once", sampling=GREEDY, seed=None, gamma=4, eos=END_OF_TEXT, use_cache="both"):
+def expected(pair, prompt=b"Once", sampling=GREEDY, seed=None, gamma=4, eos=END_OF_TEXT, wrap=lambda model: model):
     """The run that the program should make of the options, by the functions it stands on."""
-    target, draft = (load_model(path, linear="plain") for path in (pair[1], pair[3]))
+    target, draft = (wrap(load_model(path, linear="plain")) for path in (pair[1], pair[3]))
     generator = None if seed is None else torch.Generator().manual_seed(seed)
     rounds = speculative_rounds(target, draft, list(prompt), 30, gamma=gamma, rule=usual_rule(sampling), sampling=sampling,
-                                eos=eos, generator=generator, use_cache=use_cache)
+                                eos=eos, generator=generator)
     return Generation(list(rounds), gamma)
 
 
@@ -36,7 +37,7 @@ def seeded(seed, *options):
 @pytest.mark.parametrize("arguments, before, after", [  # what the options change, from one request to another
     (["--gamma", "7"], {}, {"gamma": 7}),
     (["--gamma", "0"], {}, {"gamma": 0}),
-    (["--no-cache"], {}, {"use_cache": "none"}),
+    (["--no-cache"], {}, {"wrap": Uncached}),
     (seeded(1), {}, {"sampling": Sampling(), "seed": 1}),
     (seeded(2), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(), "seed": 2}),
     (seeded(1, "--temperature", "0.5"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(0.5), "seed": 1}),
@@ -92,9 +93,9 @@ def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, m
 
 def test_shared_noise_gives_both_loops_the_same_text(pair, generate):
     result = json.loads(generate("--json", "--max-new-tokens", 30, "Once", *seeded(5, "--coupling", "gumbel")).out)
-    sampling = Sampling(1.0, noise=SharedNoise(torch.Generator().manual_seed(5)))
+    noise = SharedNoise(torch.Generator().manual_seed(5))
     assert result["identical"] is True
-    assert result["speculative"]["tokens"] == expected(pair, sampling=sampling).tokens != expected(pair).tokens
+    assert result["speculative"]["tokens"] == expected(pair, wrap=lambda model: Coupled(model, Sampling(), noise)).tokens != expected(pair).tokens
 
 
 def test_the_lookup_draft(generate):

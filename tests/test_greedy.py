@@ -9,8 +9,9 @@ import torch
 
 from decoding import GREEDY, autoregressive, speculative_greedy, speculative_rounds
 from decoding.acceptance import accept_greedy, accept_sampled
+from decoding.feed import Uncached
 from tests.checks import check_run
-from tests.toys import HashModel, Parrot, random_prompt, tiny_pair
+from decoding.proof.toys import HashModel, Parrot, random_prompt, tiny_pair
 
 N = 12
 TARGET, DRAFT = tiny_pair()
@@ -34,25 +35,28 @@ def expected(ids, budget, eos):
     return ids[:budget], "length" if len(ids) >= budget else "context"
 
 
-def plain(model, prompt, budget, **options):
-    g = check_run(autoregressive(model, prompt, budget, **options), prompt, caches=(options.get("use_cache", True), False))
+def plain(model, prompt, budget, cached=True, **options):
+    g = autoregressive(model if cached else Uncached(model), prompt, budget, **options)
+    check_run(g, prompt, caches=(cached, False))
     return g.tokens, g.finish_reason
 
 
-def speculative(target, draft, prompt, budget, use_cache="both", **options):
-    g = speculative_greedy(target, draft, prompt, budget, use_cache=use_cache, **options)
-    check_run(g, prompt, caches=CACHES[use_cache], draft_ctx=draft.config.n_ctx)
+def speculative(target, draft, prompt, budget, cached="both", **options):
+    caches = CACHES[cached]
+    target, draft = (model if kept else Uncached(model) for model, kept in zip((target, draft), caches))
+    g = speculative_greedy(target, draft, prompt, budget, **options)
+    check_run(g, prompt, caches=caches, draft_ctx=draft.config.n_ctx)
     return g.tokens, g.finish_reason
 
 
 def test_the_plain_loop_gives_the_continuation_by_definition():
     for prompt in PROMPTS:
         ids = continuation(TARGET, prompt)
-        for use_cache in (True, False):
+        for cached in (True, False):
             for budget in range(N + 1):
-                assert plain(TARGET, prompt, budget, use_cache=use_cache) == expected(ids, budget, None)
+                assert plain(TARGET, prompt, budget, cached) == expected(ids, budget, None)
             for eos in set(ids):
-                assert plain(TARGET, prompt, N, eos=eos, use_cache=use_cache) == expected(ids, N, eos)
+                assert plain(TARGET, prompt, N, cached, eos=eos) == expected(ids, N, eos)
 
 
 def test_speculative_ids_are_the_plain_ones_for_every_gamma_and_budget():
@@ -74,9 +78,9 @@ def test_speculative_ids_are_the_plain_ones_for_every_end_of_text():
 def test_caches_change_nothing():
     for prompt in PROMPTS:
         ids = continuation(TARGET, prompt)
-        for use_cache in CACHES:
+        for cached in CACHES:
             for gamma in (0, 1, 4, 8):
-                assert speculative(TARGET, DRAFT, prompt, N, use_cache, gamma=gamma) == expected(ids, N, None)
+                assert speculative(TARGET, DRAFT, prompt, N, cached, gamma=gamma) == expected(ids, N, None)
 
 
 def test_the_grid_sees_every_kind_of_round():
@@ -134,11 +138,11 @@ def test_near_the_end_of_the_context_text_goes_one_token_beyond_it():
 def test_a_draft_with_a_shorter_context_falls_silent_with_one_warning():
     prompt = PROMPTS[3]
     ids = continuation(TARGET, prompt)
-    for draft_ctx, use_cache in ((1, "both"), (199, "both"), (200, "none"), (200, "both"), (203, "both"), (209, "both")):
+    for draft_ctx, cached in ((1, "both"), (199, "both"), (200, "none"), (200, "both"), (203, "both"), (209, "both")):
         _, draft = tiny_pair(draft_ctx=draft_ctx)
         for gamma in (1, 4):
             with pytest.warns(UserWarning, match=f"at most {draft_ctx} tokens") as warned:
-                assert speculative(TARGET, draft, prompt, N, use_cache, gamma=gamma) == expected(ids, N, None)
+                assert speculative(TARGET, draft, prompt, N, cached, gamma=gamma) == expected(ids, N, None)
             assert len(warned) == 1
 
 

@@ -2,9 +2,9 @@
 import random
 
 from decoding import GREEDY, Sampling, autoregressive, speculative_greedy
-from decoding.drafters import LookupDrafter, continuation
-from tests.laws import difference, law_by_definition, law_of_loop
-from tests.toys import HashModel
+from decoding.drafters.lookup import LookupDrafter, continuation
+from decoding.proof.distributions import difference, by_definition, by_enumeration
+from decoding.proof.toys import HashModel
 
 
 def test_it_copies_what_followed_the_latest_match_of_the_longest_ending():
@@ -52,5 +52,5 @@ def test_greedy_ids_are_the_plain_loops():
 def test_its_certainty_is_a_q_that_keeps_the_law():
     target = HashModel(1)
     for sampling in (Sampling(), Sampling(0.7, top_p=0.8), GREEDY):
-        found = law_of_loop(target, LookupDrafter(3), 3, 2, sampling)
-        assert difference(found, law_by_definition(target, 3, sampling)) < 1e-12
+        found = by_enumeration(target, LookupDrafter(3), 3, 2, sampling)
+        assert difference(found, by_definition(target, 3, sampling)) < 1e-12

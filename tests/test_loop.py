@@ -14,9 +14,10 @@ from decoding import (
     speculative_sampling,
 )
 from decoding.acceptance import accept_greedy, accept_sampled
+from decoding.feed import Uncached
 from decoding.sampling import UNCHANGED, to_probs
 from tests.checks import check_run
-from tests.toys import HashModel, Spy, Untouchable, random_prompt, tiny_pair
+from decoding.proof.toys import HashModel, Spy, Untouchable, random_prompt, tiny_pair
 
 PROMPT = random_prompt(5)
 TARGET, DRAFT = tiny_pair()
@@ -61,7 +62,7 @@ def test_the_draft_reads_what_it_has_not_read_and_its_own_tokens_but_the_last():
 
 def test_without_a_cache_the_whole_text_is_read_each_time():
     target, draft = Spy(TARGET), Spy(DRAFT)
-    g = speculative_greedy(target, draft, PROMPT, 12, gamma=2, use_cache="none")
+    g = speculative_greedy(Uncached(target), Uncached(draft), PROMPT, 12, gamma=2)
     text, reads = list(PROMPT), {"target": [], "draft": []}
     for r in g.rounds:
         reads["target"].append((0, text + r.drafted))
@@ -167,7 +168,8 @@ def test_requests_that_cannot_be_served_are_refused_at_once():
     for message, arguments, options in (
             ("empty", (TARGET, DRAFT, [], 5), {}), ("257 tokens.* 256", (TARGET, DRAFT, [0] * 257, 5), {}),
             ("max_new_tokens", (TARGET, DRAFT, [0], -1), {}), ("gamma", (TARGET, DRAFT, [0], 5), {"gamma": -1}),
-            ("use_cache", (TARGET, DRAFT, [0], 5), {"use_cache": "all"}), ("vocabulary", (TARGET, HashModel(1), [0], 5), {})):
+            ("whole number", (TARGET, DRAFT, [0], 5), {"gamma": "5"}), ("a text; give its token ids", (TARGET, DRAFT, "Once", 5), {}),
+            ("max_new_tokens", (TARGET, DRAFT, [0], 1.5), {}), ("not among", (TARGET, DRAFT, [0.5], 5), {}), ("vocabulary", (TARGET, HashModel(1), [0], 5), {})):
         with pytest.raises(ValueError, match=message):
             sampled_rounds(*arguments, **options)  # before the first step
         with pytest.raises(ValueError, match=message):
@@ -190,5 +192,6 @@ def test_a_trace_shows_the_numbers_the_decisions_were_made_with():
                 torch.testing.assert_close(t.q, to_probs(rows, sampling), rtol=0, atol=1e-12)
             passed = [(t.u[i] < t.p[i, x] / t.q[i, x]).item() for i, x in enumerate(r.drafted)]
             assert r.accepted == (passed + [False]).index(False)
-            assert set(t.seconds) == {"draft", "verify", "accept"} and all(s >= 0 for s in t.seconds.values())
+            assert set(r.phase_seconds) == {"draft", "verify", "accept"}
+            assert all(s >= 0 for s in r.phase_seconds.values())
             text += r.emitted

@@ -5,12 +5,13 @@ import json
 import pytest
 
 from decoding import GREEDY, Generation, Round, autoregressive, speculative_greedy
+from decoding.feed import Uncached
 from tests.checks import check_counts
-from tests.toys import HashModel, random_prompt
+from decoding.proof.toys import HashModel, random_prompt
 
 
 def a_round(drafted, accepted, extra, kind, seconds=0.5, finish_reason=None, prefill_seconds=None):
-    return Round(drafted, accepted, extra, kind, seconds, (9, 8), (8, 7), finish_reason, prefill_seconds)
+    return Round(drafted, accepted, extra, kind, (9, 8), (8, 7), finish_reason, seconds, prefill_seconds)
 
 
 BY_HAND = Generation([
@@ -49,7 +50,7 @@ def test_times_are_the_prefill_once_and_every_round():
         assert g.prefill_seconds >= 0 and all(r.seconds > 0 for r in g.rounds)
         assert g.decode_seconds == sum(r.seconds for r in g.rounds)
         assert g.tokens_per_second == g.new_tokens / g.decode_seconds
-    assert autoregressive(target, [0, 1], 3, use_cache=False).prefill_seconds is None  # there is nothing to fill
+    assert autoregressive(Uncached(target), [0, 1], 3).prefill_seconds is None  # there is nothing to fill
 
 
 def test_prompt_tokens_are_not_counted_as_new():

@@ -7,11 +7,14 @@ from unittest import mock
 import pytest
 import torch
 
-from decoding import GREEDY, Sampling, sampling
-from decoding.sampling import choose, draw, keep_top_k, keep_top_p, to_probs
-from tests.toys import chi_square_p_value, plain_probs
+from decoding import GREEDY, Sampling
+from decoding import random as randomness
+from decoding.random import draw
+from decoding.sampling import choose, keep_top_k, keep_top_p, to_probs
+from decoding.proof.toys import chi_square_p_value, plain_probs
 
 INF = math.inf
+ANY = torch.Generator()
 JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 SETTINGS = [Sampling(t, k, p) for t, k, p in itertools.product(
     (0, 5e-324, 1e-300, 0.3, 1.0, 2.0, 1e308), (None, 1, 2, 3, 7, 99), (None, 1e-9, 0.5, 0.75, 0.9, 1.0))]
@@ -24,7 +27,7 @@ def rows(*values):
 
 
 def same_uniform_everywhere(u):
-    return mock.patch.object(sampling, "uniform", lambda shape, generator, device: torch.full(shape, u, dtype=torch.float64))
+    return mock.patch.object(randomness, "uniform", lambda shape, generator, device: torch.full(shape, u, dtype=torch.float64))
 
 
 def test_to_probs_is_the_slow_and_obvious_computation():
@@ -124,8 +127,8 @@ def test_draw_inverts_the_cumulative_distribution():
     probs = rows([0.25, 0, 0.5, 0.25])
     for u, token in ((0.0, 0), (math.nextafter(0.25, 0), 0), (0.25, 2), (math.nextafter(0.75, 0), 2), (0.75, 3), (JUST_BELOW_ONE, 3)):
         with same_uniform_everywhere(u):
-            assert draw(probs, None).tolist() == [token]
-            assert draw(7 * probs, None).tolist() == [token]  # a row need not sum to one
+            assert draw(probs, ANY).tolist() == [token]
+            assert draw(7 * probs, ANY).tolist() == [token]  # a row need not sum to one
 
 
 def test_draw_never_leaves_the_support():
@@ -137,7 +140,7 @@ def test_draw_never_leaves_the_support():
         if probs.sum() > 0:  # 5e-324 is 0 in single precision
             for u in (0.0, 5e-324, 0.1, 0.5, JUST_BELOW_ONE):
                 with same_uniform_everywhere(u):
-                    (token,) = draw(probs, None).tolist()
+                    (token,) = draw(probs, ANY).tolist()
                     assert 0 <= token < len(row) and probs[0, token] > 0, (row, u)
 
 

@@ -15,14 +15,14 @@ from decoding import (
     speculative_sampling,
 )
 from decoding.acceptance import accept_sampled
-from tests.toys import MemorylessModel, random_prompt, tiny_pair
+from decoding.proof.toys import MemorylessModel, random_prompt, tiny_pair
 
 PROMPT = random_prompt(5)
 TARGET, DRAFT = tiny_pair()
 PROGRAM = """
 import torch
 from decoding import speculative_sampling
-from tests.toys import random_prompt, tiny_pair
+from decoding.proof.toys import random_prompt, tiny_pair
 torch.set_num_threads(1)
 generator = torch.Generator().manual_seed(7)
 print(speculative_sampling(*tiny_pair(), random_prompt(5), 30, gamma=3, generator=generator).tokens)

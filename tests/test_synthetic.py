@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 
 from decoding import Sampling, autoregressive, speculative_greedy, speculative_sampling
-from decoding.synthetic import SyntheticDrafter
+from decoding.drafters import SyntheticDrafter
 from decoding.theory import expected_tokens_per_round
 from tests.checks import check_counts
-from tests.toys import TextCache, tiny_pair
+from decoding.proof.toys import TextCache, tiny_pair
 
 
 class Counter:

@@ -8,8 +8,8 @@ from decoding.theory import (
     expected_speedup,
     expected_tokens_per_round,
 )
-from tests.toys import MemorylessModel
-from tests.tree import law
+from decoding.proof.toys import MemorylessModel
+from decoding.proof.enumerate import distribution_of
 
 
 def test_the_numbers_everyone_quotes():
@@ -40,10 +40,11 @@ def test_the_loop_obeys_the_closed_form_where_its_assumptions_hold():
     # The same p and q after every text: each draft is accepted with probability alpha = sum of min(p, q), independently.
     target, draft = MemorylessModel([0.5, 0.3, 0.2]), MemorylessModel([0.2, 0.2, 0.6])
     for gamma in range(4):
-        def emitted_in_one_round(gamma=gamma):
-            rounds = speculative_rounds(target, draft, [0], gamma + 1, gamma=gamma, rule=accept_sampled, sampling=Sampling())
+        def emitted_in_one_round(generator, gamma=gamma):
+            rounds = speculative_rounds(target, draft, [0], gamma + 1, gamma=gamma, rule=accept_sampled,
+                                        sampling=Sampling(), generator=generator)
             return len(next(rounds).emitted)
-        mean = sum(n * chance for n, chance in law(emitted_in_one_round).items())
+        mean = sum(n * chance for n, chance in distribution_of(emitted_in_one_round).items())
         assert mean == pytest.approx(expected_tokens_per_round(0.6, gamma), abs=1e-12)
 
 

@@ -1,94 +1,112 @@
-"""Every way a random program can go, and the exact probability of each: no seeds, no tolerance for chance.
+"""Every way a random program can go, and the exact probability of each: no seeds, no chance.
 
-A program here is a function without arguments whose randomness comes from `draw` and `uniform` of decoding/sampling.py
-alone. `law` replaces the two by a tree of choices and runs the program once for each path through the tree.
+A program here is a function of one argument, a generator, and takes all its randomness from it by
+`draw` and `uniform` of decoding/random.py. `distribution_of` runs it once for each path through the
+tree of its choices.
 """
-import sys
-from contextlib import ExitStack
-from unittest import mock
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 import torch
+from torch import Tensor
 
-from decoding import sampling
+Result = TypeVar("Result", bound=Hashable)
 
 
-def law(program):
-    """{result: probability} over all paths. A result that is possible but of probability 0 is there, too, with a 0."""
-    tree, results = Tree(), {}
-    with ExitStack() as patches:
-        for module, name in users_of(sampling.draw, sampling.uniform):
-            patches.enter_context(mock.patch.object(module, name, getattr(tree, name)))
-        while tree.waiting:
-            tree.path, tree.step, tree.probability = tree.waiting.pop(), 0, 1.0
-            result = program()
-            results[result] = results.get(result, 0.0) + tree.probability
+def distribution_of(program: Callable[["Paths"], Result]) -> dict[Result, float]:
+    """Return {result: probability} over all paths.
+
+    A result that is possible but of probability 0 is there, too, with a 0.
+    """
+    paths = Paths()
+    results: dict[Result, float] = {}
+    while paths.waiting:
+        paths.begin()
+        result = program(paths)
+        results[result] = results.get(result, 0.0) + paths.probability
     return results
 
 
-def users_of(*functions):
-    """Every module that has one of the functions under its own name, a notebook's cells included."""
-    return [(module, f.__name__) for module in list(sys.modules.values()) for f in functions
-            if getattr(module, "__dict__", {}).get(f.__name__) is f]
+class Paths:
+    """A generator that takes every path in turn.
 
+    A path is a list of the options taken; `waiting` holds the paths that are still to be run.
+    """
 
-class Tree:
-    """The choices of one program. A path is a list of options taken; `waiting` holds the paths that are still to be run."""
+    def __init__(self) -> None:
+        self.waiting: list[list[int]] = [[]]
 
-    def __init__(self):
-        self.waiting = [[]]
+    def begin(self) -> None:
+        """Turn to the next path."""
+        self.path, self.step, self.probability = self.waiting.pop(), 0, 1.0
 
-    def choose(self, options):
-        """Take one of [(value, chance), ..]: the one the path says, or behind its end the first, with the rest put off."""
+    def choose(self, options: list[tuple]):
+        """Take one of [(value, chance), ..].
+
+        It is the one the path says, or after its end the first, and the others are put off.
+        """
         if self.step == len(self.path):
-            self.waiting += [self.path + [other] for other in range(1, len(options))]
-            self.path = self.path + [0]
+            self.waiting += [[*self.path, other] for other in range(1, len(options))]
+            self.path = [*self.path, 0]
         value, chance = options[self.path[self.step]]
         self.step += 1
         self.probability *= chance
         return value
 
-    def draw(self, probs, generator):
-        (row,) = probs.tolist()  # the loop draws one token at a time
-        total = sum(row)
-        return torch.tensor([self.choose([(i, weight / total) for i, weight in enumerate(row) if weight > 0])])
+    def draw(self, probs: Tensor) -> Tensor:
+        """Take one token per row. (rows, n_vocab) -> (rows,)"""
+        tokens = []
+        for row in probs.tolist():
+            total = sum(row)
+            options = [(i, weight / total) for i, weight in enumerate(row) if weight > 0]
+            tokens.append(self.choose(options))
+        return torch.tensor(tokens)
 
-    def uniform(self, shape, generator, device):
+    def uniform(self, shape: tuple[int, ...]) -> "Uniforms":
         return Uniforms([Uniform(self) for _ in range(*shape)])
 
 
 class Uniform:
-    """A number from [0, 1) of which no more is known than the comparisons so far have shown: it lies in [low, high)."""
+    """A number from [0, 1) of which only the comparisons so far are known: it lies in [low, high)."""
 
-    def __init__(self, tree):
-        self.tree, self.low, self.high = tree, 0.0, 1.0
+    def __init__(self, paths: Paths) -> None:
+        self.paths, self.low, self.high = paths, 0.0, 1.0
 
-    def __lt__(self, ratio):
+    def __lt__(self, ratio: float) -> bool:
         return self.below(ratio, possible=self.low < ratio)
 
-    def __le__(self, ratio):
-        return self.below(ratio, possible=self.low <= ratio)  # u = ratio = 0 has probability 0, but it does happen
+    def __le__(self, ratio: float) -> bool:
+        # u = ratio = 0 has probability 0, but it does happen
+        return self.below(ratio, possible=self.low <= ratio)
 
-    def below(self, ratio, possible):
+    def below(self, ratio: float, possible: bool) -> bool:
         cut = min(max(ratio, self.low), self.high)
         chance = (cut - self.low) / (self.high - self.low) if self.low < self.high else 1.0
-        yes = self.tree.choose([(True, chance)] * possible + [(False, 1 - chance)] * (chance < 1 or not possible))
-        self.low, self.high = (self.low, cut) if yes else (cut, self.high)
-        return yes
+        yes, no = [(True, chance)] * possible, [(False, 1 - chance)] * (chance < 1 or not possible)
+        answer = self.paths.choose(yes + no)
+        self.low, self.high = (self.low, cut) if answer else (cut, self.high)
+        return answer
 
 
 class Uniforms:
-    """What `u` is to a rule: it can be compared with a tensor of ratios. One number compared with many stays one number."""
+    """What `u` is to a rule: it can be compared with a tensor of ratios.
 
-    def __init__(self, numbers):
+    One number compared with many stays one number.
+    """
+
+    def __init__(self, numbers: list[Uniform]) -> None:
         self.numbers = numbers
 
-    def compare(self, ratios, test):
-        ratios = ratios.tolist()
-        numbers = self.numbers * len(ratios) if len(self.numbers) == 1 else self.numbers
-        return torch.tensor([test(u, ratio) for u, ratio in zip(numbers, ratios, strict=True)], dtype=torch.bool)
+    def compare(self, ratios: Tensor, test: Callable[[Uniform, float], bool]) -> Tensor:
+        thresholds = ratios.reshape(-1).tolist()  # (1,) for a ratio without dimensions
+        numbers = self.numbers
+        if len(numbers) == 1:
+            numbers = numbers * len(thresholds)
+        passed = [test(u, ratio) for u, ratio in zip(numbers, thresholds, strict=True)]
+        return torch.tensor(passed, dtype=torch.bool)
 
-    def __lt__(self, ratios):
+    def __lt__(self, ratios: Tensor) -> Tensor:
         return self.compare(ratios, Uniform.__lt__)
 
-    def __le__(self, ratios):
+    def __le__(self, ratios: Tensor) -> Tensor:
         return self.compare(ratios, Uniform.__le__)

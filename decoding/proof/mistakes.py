@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from decoding.acceptance import Acceptance, leading, residual
 from decoding.drafters import ModelDrafter
 from decoding.feed import NOTHING, feed
-from decoding.sampling import choose, draw, to_probs, uniform
+from decoding.random import draw, uniform
+from decoding.sampling import choose, to_probs
 from decoding.speculative import settle
 
 
@@ -95,11 +96,10 @@ class OneNumberForEveryRound:
         return Acceptance(n, draw(residual(p[n], pad(q)[n]), generator))
 
 
-def bonus_behind_end_of_text(ids, n, token, eos):
-    """In place of `settle`: cuts behind an accepted end-of-text, appends the extra token all the same, and runs on."""
-    if eos in ids[:n]:
-        return ids.index(eos) + 1, token, "bonus"
-    return settle(ids, n, token, eos)
+def bonus_after_end_of_text(n, token, drafted, eos):
+    """In place of `settle`: cuts after an accepted end-of-text, and appends the extra token all the same."""
+    ids, kept, extra, kind = settle(n, token, drafted, eos)
+    return (ids, kept, int(token), "bonus") if extra is None else (ids, kept, extra, kind)
 
 
 class TwoFacedDrafter(ModelDrafter):

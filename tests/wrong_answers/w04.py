@@ -2,7 +2,7 @@
 import torch
 
 from decoding.sampling import UNCHANGED, to_probs
-from tests.tree import law
+from decoding.proof.enumerate import distribution_of
 
 
 def sample_distance(a, b):

@@ -2,7 +2,7 @@
 import torch
 
 from decoding.acceptance import Acceptance, leading, residual
-from decoding.sampling import draw, uniform
+from decoding.random import draw, uniform
 
 
 def law_with_a_softmax(p, q):

@@ -5,7 +5,7 @@ from decoding import autoregressive
 from decoding.sampling import GREEDY, to_probs
 from decoding.theory import expected_speedup, expected_tokens_per_round
 from model import GPT2Config, KVCache
-from tests.toys import HashModel, Spy, random_prompt, tiny_pair
+from decoding.proof.toys import HashModel, Spy, random_prompt, tiny_pair
 from tutorials.kit import check, looks_at
 
 

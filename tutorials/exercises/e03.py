@@ -2,11 +2,11 @@
 import torch
 
 from decoding.acceptance import Acceptance, accept_sampled, residual
-from decoding.sampling import draw
-from tests import wrong
-from tests.laws import law_by_definition, law_of_loop
-from tests.toys import HashModel
-from tests.tree import law
+from decoding.random import draw
+from decoding.proof import mistakes
+from decoding.proof.distributions import by_definition, by_enumeration
+from decoding.proof.toys import HashModel
+from decoding.proof.enumerate import distribution_of
 from tutorials.kit import check
 
 DICE = [([0.4, 0.3, 0.2, 0.1], [0.2, 0.5, 0.1, 0.2]), ([0.6, 0.4], [0.8, 0.2]), ([0.0, 0.5, 0.5], [0.5, 0.25, 0.25]),
@@ -25,7 +25,7 @@ def check_third_die(answer) -> str:
 
 
 def check_law_when_redrawn(answer) -> str:
-    return check(answer, lambda p, q: paths(p, q, rule=wrong.redraw_from_p)[0], CASES)
+    return check(answer, lambda p, q: paths(p, q, rule=mistakes.redraw_from_p)[0], CASES)
 
 
 def check_law_of_a_greedy_draft(answer) -> str:
@@ -34,9 +34,9 @@ def check_law_of_a_greedy_draft(answer) -> str:
 
 def check_my_rule(answer) -> str:
     def loop_with_your_rule(gamma):
-        return law_of_loop(TARGET, DRAFT, 3, gamma, rule=guarded(answer))
+        return by_enumeration(TARGET, DRAFT, 3, gamma, rule=guarded(answer))
 
-    return check(loop_with_your_rule, lambda gamma: law_by_definition(TARGET, 3), [(0,), (1,), (2,)])
+    return check(loop_with_your_rule, lambda gamma: by_definition(TARGET, 3), [(0,), (1,), (2,)])
 
 
 def guarded(answer):

@@ -4,8 +4,9 @@ import torch.nn.functional as F
 
 from decoding import GREEDY, Sampling
 from decoding.acceptance import accept_sampled, leading
-from decoding.sampling import to_probs, uniform
-from tests.tree import law
+from decoding.random import uniform
+from decoding.sampling import to_probs
+from decoding.proof.enumerate import distribution_of
 from tutorials.kit import check
 
 SAMPLES = [([(1, 2), (1, 2), (3, 4), (5, 6)], [(1, 2), (3, 4), (3, 4), (5, 6)]), ([(1,), (2,)], [(2,), (1,)]), ([(1,)], [(2,), (3,)]),

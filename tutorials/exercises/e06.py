@@ -1,7 +1,7 @@
 """Checks of notebook 6. The truth is the enumeration of a rule, right or wrong as the exercise says, or the definition."""
-from tests import wrong
-from tests.laws import difference, law_by_definition, law_of_loop
-from tests.toys import HashModel
+from decoding.proof import mistakes
+from decoding.proof.distributions import difference, by_definition, by_enumeration
+from decoding.proof.toys import HashModel
 from tutorials.exercises.e03 import CASES, guarded, paths
 from tutorials.kit import check
 
@@ -14,14 +14,14 @@ ENDS = [([5, 7, 9], 4), ([5, 7, 2], 4), ([5, 2, 9], 4), ([5, 2, 2], 4), ([2], 4)
 
 
 def check_law_with_a_softmax(answer) -> str:
-    return check(answer, lambda p, q: paths(p, q, rule=wrong.softmax_residual)[0], CASES)
+    return check(answer, lambda p, q: paths(p, q, rule=mistakes.softmax_residual)[0], CASES)
 
 
 def check_repaired_rule(answer) -> str:
     def loop_with_your_rule(target, gamma):
-        return law_of_loop(TARGETS[target], DRAFT, 3, gamma, rule=guarded(answer))
+        return by_enumeration(TARGETS[target], DRAFT, 3, gamma, rule=guarded(answer))
 
-    return check(loop_with_your_rule, lambda target, gamma: law_by_definition(TARGETS[target], 3),
+    return check(loop_with_your_rule, lambda target, gamma: by_definition(TARGETS[target], 3),
                  [(target, gamma) for target in TARGETS for gamma in (0, 1, 2)])
 
 

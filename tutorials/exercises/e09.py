@@ -4,8 +4,8 @@ import functools
 import torch
 
 from decoding.acceptance import accept_sampled
-from decoding.sampling import draw
-from tests.tree import law
+from decoding.random import draw
+from decoding.proof.enumerate import distribution_of
 from tutorials.kit import check
 from weights.training.objective import distillation_loss
 

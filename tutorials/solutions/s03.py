@@ -2,7 +2,7 @@
 import torch
 
 from decoding.acceptance import Acceptance, leading
-from decoding.sampling import draw, uniform
+from decoding.random import draw, uniform
 
 
 def chance_of_keeping(p, q):
