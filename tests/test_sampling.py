@@ -9,7 +9,7 @@ import torch
 
 from decoding import GREEDY, Sampling
 from decoding import random as randomness
-from decoding.random import draw
+from decoding.random import draw, uniform
 from decoding.sampling import choose, keep_top_k, keep_top_p, to_probs
 from decoding.proof.toys import chi_square_p_value, plain_probs
 
@@ -158,7 +158,7 @@ def test_draw_takes_one_token_per_row_each_with_its_own_randomness():
 
 
 def test_uniform_is_in_double_precision_and_below_one():
-    u = sampling.uniform((100_000,), torch.Generator().manual_seed(0), torch.device("cpu"))
+    u = uniform((100_000,), torch.Generator().manual_seed(0), torch.device("cpu"))
     assert u.dtype == torch.float64 and u.min() >= 0 and u.max() < 1
     assert (u != u.float()).any()  # not single precision made wider
     assert abs(u.mean() - 0.5) < 0.005

@@ -20,7 +20,7 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
-from tutorials import kit
+from tutorials import coloring, grading
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
@@ -173,7 +173,7 @@ def test_every_notebook_has_exercises_and_every_exercise_a_notebook():
     assert {number for number, _ in EXERCISES} <= set(numbers)
 
 
-# The kit
+# The grading
 
 def test_an_answer_may_be_wrong_in_any_way(capsys):
     rows = torch.tensor([[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]])
@@ -191,7 +191,7 @@ def test_an_answer_may_be_wrong_in_any_way(capsys):
         "not callable": None,
     }
     for complaint, answer in answers.items():
-        grade = kit.check(answer, lambda p: p.softmax(-1), [(rows,)])
+        grade = grading.check(answer, lambda p: p.softmax(-1), [(rows,)])
         text = capsys.readouterr().out
         assert complaint in text and text.startswith(grade + (":" if grade == "wrong" else "")), text
         assert (grade == "wrong") == ("expected [[0.09" in text)
@@ -201,17 +201,17 @@ def test_an_answer_cannot_change_the_question():
     def spoils(p):
         return p.mul_(2)
 
-    assert kit.check(spoils, lambda p: 2 * p, [(torch.ones(2),)] * 2) == "exact"
+    assert grading.check(spoils, lambda p: 2 * p, [(torch.ones(2),)] * 2) == "exact"
 
 
 def test_laws_and_words_are_compared_too(capsys):
     law = {(0,): 0.25, (1,): 0.75}
     for answer, grade in ((law, "exact"), ({(0,): 0.25 + 1e-9, (1,): 0.75}, "close"), ({(0,): 1.0, (1,): 0.0}, "wrong"),
                           ({(0,): 1.0}, "wrong"), ([0.25, 0.75], "wrong"), (None, "wrong")):
-        assert kit.check(lambda answer=answer: answer, lambda: law, [()]) == grade
+        assert grading.check(lambda answer=answer: answer, lambda: law, [()]) == grade
     for answer, truth, grade in (("near-tie", "near-tie", "exact"), ("tie", "near-tie", "wrong"), (True, True, "exact"),
                                  (torch.tensor(True), True, "exact"), (None, "near-tie", "wrong"), ([1, 2], [1, 2], "exact")):
-        assert kit.check(lambda answer=answer: answer, lambda truth=truth: truth, [()]) == grade
+        assert grading.check(lambda answer=answer: answer, lambda truth=truth: truth, [()]) == grade
     assert "expected 'near-tie'" in capsys.readouterr().out
 
 
@@ -221,6 +221,7 @@ def test_colored_text_is_whole():
 
     tokenizer = load_tokenizer("tales-large")
     ids = tokenizer.encode("the é <b>")
-    rounds = [Round(ids[:1], 1, ids[1], "bonus", 0.0, None, None), Round(ids[2:], len(ids) - 2, None, "none", 0.0, None, None)]
-    shown = re.sub(r"<[^>]*>", "", kit.colored(rounds, tokenizer, "say & ").data)
+    rounds = [Round(ids[:1], 1, ids[1], "bonus", (0, 0), None, None, 0.0),
+              Round(ids[2:], len(ids) - 2, None, "none", (0, 0), None, None, 0.0)]
+    shown = re.sub(r"<[^>]*>", "", coloring.colored(rounds, tokenizer, "say & ").data)
     assert shown.startswith("say &amp; the é &lt;b&gt;") and "\N{REPLACEMENT CHARACTER}" not in shown

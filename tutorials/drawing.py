@@ -1,10 +1,11 @@
 """Pictures that the notebooks draw with a few words: what the caches hold, what may look at what."""
+import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
 from decoding import Round
-from model import GPT2Config
+from model import GPT2, GPT2Config
 
 CELLS = {  # readable in black and white: each has its own hatch or line
     "settled": {"facecolor": "0.92", "edgecolor": "black"},
@@ -83,3 +84,22 @@ def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
              xlabel="place that is looked at", ylabel="new token")
     axes.set_xticks(range(len(mask[0])))
     axes.set_yticks(range(len(mask)), range(start, start + len(mask)))
+
+
+@torch.no_grad()
+def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
+    """What each new token behind `start` cached ones looks at, found by experiment. (T, start + T), True = looked at
+
+    Every token in turn is replaced by another one; the rows of logits that change by it have seen it.
+    """
+    def rows(tokens):
+        cache = model.new_cache(len(tokens))
+        if start > 0:
+            model.forward(torch.tensor([tokens[:start]]), cache, last=0)
+        return model.forward(torch.tensor([tokens[start:]]), cache)[0]  # (T, n_vocab)
+
+    before, columns = rows(tokens), []
+    for j, token in enumerate(tokens):
+        other = (token + 1) % model.config.n_vocab
+        columns.append((rows(tokens[:j] + [other] + tokens[j + 1:]) != before).any(-1))
+    return torch.stack(columns, -1)

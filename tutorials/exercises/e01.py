@@ -6,7 +6,8 @@ from decoding.sampling import GREEDY, to_probs
 from decoding.theory import expected_speedup, expected_tokens_per_round
 from model import GPT2Config, KVCache
 from decoding.proof.toys import HashModel, Spy, random_prompt, tiny_pair
-from tutorials.kit import check, looks_at
+from tutorials.drawing import looks_at
+from tutorials.grading import check
 
 
 def check_next_token(answer) -> str:

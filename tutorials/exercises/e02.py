@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from decoding import GREEDY, speculative_greedy, speculative_rounds
 from decoding.acceptance import accept_greedy
 from decoding.proof.toys import HashModel, random_prompt, tiny_pair
-from tutorials.kit import check
+from tutorials.grading import check
 
 CASES = [([5, 3, 8], [5, 3, 8, 1]), ([5, 3, 8], [5, 4, 8, 1]), ([5, 3, 8], [2, 3, 8, 1]), ([], [7]), ([4], [4, 4]),
          ([5, 3, 8, 8], [5, 3, 9, 8, 8])]

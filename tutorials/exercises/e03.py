@@ -7,7 +7,7 @@ from decoding.proof import mistakes
 from decoding.proof.distributions import by_definition, by_enumeration
 from decoding.proof.toys import HashModel
 from decoding.proof.enumerate import distribution_of
-from tutorials.kit import check
+from tutorials.grading import check
 
 DICE = [([0.4, 0.3, 0.2, 0.1], [0.2, 0.5, 0.1, 0.2]), ([0.6, 0.4], [0.8, 0.2]), ([0.0, 0.5, 0.5], [0.5, 0.25, 0.25]),
         ([1.0, 0.0], [0.0, 1.0]), ([0.25, 0.75], [0.25, 0.75])]

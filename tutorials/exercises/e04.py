@@ -7,7 +7,7 @@ from decoding.acceptance import accept_sampled, leading
 from decoding.random import uniform
 from decoding.sampling import to_probs
 from decoding.proof.enumerate import distribution_of
-from tutorials.kit import check
+from tutorials.grading import check
 
 SAMPLES = [([(1, 2), (1, 2), (3, 4), (5, 6)], [(1, 2), (3, 4), (3, 4), (5, 6)]), ([(1,), (2,)], [(2,), (1,)]), ([(1,)], [(2,), (3,)]),
            ([(1,), (2,)], [(1,), (2,), (2,), (2,), (3,)])]

@@ -1,7 +1,7 @@
 """Checks of notebook 5. The truth is the project's closed forms, and its own counts."""
 from decoding import Generation, Round
 from decoding.theory import expected_speedup
-from tutorials.kit import check
+from tutorials.grading import check
 
 RUNS = [([4, 4, 4], [4, 0, 2]), ([1, 1], [1, 1]), ([4, 4, 1], [0, 3, 0]), ([8, 2, 5, 5], [8, 2, 4, 0])]
 

@@ -3,7 +3,7 @@ from decoding.proof import mistakes
 from decoding.proof.distributions import difference, by_definition, by_enumeration
 from decoding.proof.toys import HashModel
 from tutorials.exercises.e03 import CASES, guarded, paths
-from tutorials.kit import check
+from tutorials.grading import check
 
 TARGETS = {"three tokens": HashModel(1), "token 2 is impossible": HashModel(1, never=[2])}
 DRAFT = HashModel(2)

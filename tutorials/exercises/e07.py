@@ -4,7 +4,7 @@ import itertools
 import torch
 
 from decoding.acceptance import accept_greedy
-from tutorials.kit import check
+from tutorials.grading import check
 
 DICE = [([0.4, 0.3, 0.2, 0.1], [0.2, 0.5, 0.1, 0.2]), ([0.6, 0.4], [0.8, 0.2]), ([0.25, 0.75], [0.25, 0.75]),
         ([0.98, 0.01, 0.01], [0.01, 0.01, 0.98])]

@@ -6,7 +6,7 @@ import torch
 from decoding.acceptance import accept_sampled
 from decoding.theory import expected_speedup
 from decoding.proof.enumerate import distribution_of
-from tutorials.kit import check
+from tutorials.grading import check
 
 P = [torch.tensor(p, dtype=torch.float64) for p in ([0.4, 0.3, 0.2, 0.1], [0.6, 0.4], [1.0, 0.0], [0.25, 0.75])]
 

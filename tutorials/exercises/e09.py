@@ -6,7 +6,7 @@ import torch
 from decoding.acceptance import accept_sampled
 from decoding.random import draw
 from decoding.proof.enumerate import distribution_of
-from tutorials.kit import check
+from tutorials.grading import check
 from weights.training.objective import distillation_loss
 
 DICE = torch.Generator().manual_seed(0)

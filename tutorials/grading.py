@@ -1,45 +1,10 @@
-"""What the notebooks share: tokens in colour, the checks that grade the exercises, and an experiment on the mask."""
-import codecs
+"""The checks that grade the exercises."""
 import copy
-import html
 import math
 from collections.abc import Callable, Iterable
 
 import torch
-from IPython.display import HTML
 from torch import Tensor
-
-from decoding import Round
-from model import GPT2
-
-STYLES = {  # readable in black and white: the fates differ in line, not in colour alone
-    "accepted": "background:#d5efd5;border-bottom:2px solid #2a7a2a",
-    "correction": "background:#f9dcc4;border-bottom:2px dashed #b4510c;font-weight:bold",
-    "bonus": "background:#d6e4f7;border-bottom:3px double #1f5fb0",
-}
-
-
-def colored(rounds: Iterable[Round], tokenizer, prompt: str = "") -> HTML:
-    """The text of a run, each token marked by its origin: accepted draft, correction, or bonus.
-
-    A character whose bytes are spread over several tokens is shown with the last of them.
-    """
-    spans = [f"<span style='color:#777'>{escape(prompt)}</span>"]
-    characters = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    for round in rounds:
-        for i, token in enumerate(round.emitted):
-            text = characters.decode(tokenizer.decode_single_token_bytes(token))
-            spans.append(mark(text, "accepted" if i < round.accepted else round.kind))
-    legend = " ".join(mark(f" {origin} ", origin) for origin in STYLES)
-    return HTML(f"<p style='line-height:1.9'>{''.join(spans)}</p><p><small>{legend}</small></p>")
-
-
-def mark(text: str, origin: str) -> str:
-    return f"<span style='color:#111;{STYLES[origin]}'>{escape(text)}</span>" if text else ""
-
-
-def escape(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
 
 
 def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float = 1e-6) -> str:
@@ -162,22 +127,3 @@ def rounded(value):
     if isinstance(value, (list, tuple)):
         return type(value)(rounded(item) for item in value)
     return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-@torch.no_grad()
-def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
-    """What each new token behind `start` cached ones looks at, found by experiment. (T, start + T), True = looked at
-
-    Every token in turn is replaced by another one; the rows of logits that change by it have seen it.
-    """
-    def rows(tokens):
-        cache = model.new_cache(len(tokens))
-        if start > 0:
-            model.forward(torch.tensor([tokens[:start]]), cache, last=0)
-        return model.forward(torch.tensor([tokens[start:]]), cache)[0]  # (T, n_vocab)
-
-    before, columns = rows(tokens), []
-    for j, token in enumerate(tokens):
-        other = (token + 1) % model.config.n_vocab
-        columns.append((rows(tokens[:j] + [other] + tokens[j + 1:]) != before).any(-1))
-    return torch.stack(columns, -1)

@@ -1,0 +1,37 @@
+"""Tokens in colour, for notebooks."""
+import codecs
+import html
+from collections.abc import Iterable
+
+from IPython.display import HTML
+
+from decoding import Round
+
+STYLES = {  # readable in black and white: the fates differ in line, not in colour alone
+    "accepted": "background:#d5efd5;border-bottom:2px solid #2a7a2a",
+    "correction": "background:#f9dcc4;border-bottom:2px dashed #b4510c;font-weight:bold",
+    "bonus": "background:#d6e4f7;border-bottom:3px double #1f5fb0",
+}
+
+
+def colored(rounds: Iterable[Round], tokenizer, prompt: str = "") -> HTML:
+    """The text of a run, each token marked by its origin: accepted draft, correction, or bonus.
+
+    A character whose bytes are spread over several tokens is shown with the last of them.
+    """
+    spans = [f"<span style='color:#777'>{escape(prompt)}</span>"]
+    characters = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    for round in rounds:
+        for i, token in enumerate(round.emitted):
+            text = characters.decode(tokenizer.decode_single_token_bytes(token))
+            spans.append(mark(text, "accepted" if i < round.accepted else round.kind))
+    legend = " ".join(mark(f" {origin} ", origin) for origin in STYLES)
+    return HTML(f"<p style='line-height:1.9'>{''.join(spans)}</p><p><small>{legend}</small></p>")
+
+
+def mark(text: str, origin: str) -> str:
+    return f"<span style='color:#111;{STYLES[origin]}'>{escape(text)}</span>" if text else ""
+
+
+def escape(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")
