@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.make_counting_gpt2 import write_checkpoint
+from decoding.bench.counting import write_checkpoint
 from weights import hub
 
 ROOT = Path(__file__).parent.parent

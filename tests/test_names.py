@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.make_counting_gpt2 import write_checkpoint
+from decoding.bench.counting import write_checkpoint
 from weights import WeightsError, checkpoint
 from weights.check import check, main
 from weights.registry import (

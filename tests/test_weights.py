@@ -11,7 +11,7 @@ from transformers import GPT2LMHeadModel
 
 import model.linear
 from model.linear import ONEDNN, PLAIN, STRIPS
-from tests.make_counting_gpt2 import write_checkpoint
+from decoding.bench.counting import write_checkpoint
 from weights import WeightsError, checkpoint, load_model
 
 CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90, "n_positions": 24}
