@@ -6,7 +6,6 @@ text grows, round after round.
 The file has no script and loads nothing, so it moves inside an <img>, too.
 """
 import argparse
-import codecs
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -29,26 +28,30 @@ from decoding.svg import (
     Timeline,
     document,
     fly,
-    printable,
+    label,
     say,
+    texts,
     words,
     wrap,
 )
 from weights import load_model, load_tokenizer
 
+# The seed was chosen by hand, for a story with a bit of everything, and 3.2 tokens per pass.
 PROMPT, SEED, ROUNDS = "Once upon a time", 234, 6
 LEFT = 118  # where the boxes begin, to the right of their labels
-LONGEST = 24  # characters of a token that its box shows
 # Seconds from the beginning of a round; the end of the last one stays for HOLD.
 DRAFT, CHECK, VERDICT, OWN, LEAVE, ROUND, HOLD = 0.15, 0.95, 1.55, 1.75, 2.4, 3.0, 6.0
 LINGER = 0.4  # seconds that the outcome of a round stays longer
 
 
 def animate(run: Generation, prompt: str, tokenizer, rounds: int = ROUNDS) -> str:
-    """Return an SVG document of the first `rounds` rounds of `run`, which continued `prompt`."""
+    """Return an SVG document of the first `rounds` rounds of `run`, which continued `prompt`.
+
+    It says that the draft is a small model, and that the text has the target's distribution.
+    """
     shown = run.rounds[:rounds]
     times = Timeline(ROUND * len(shown) + HOLD)
-    parts = [printable(part) for part in texts(prompt, shown, tokenizer)]
+    parts = texts(prompt, shown, tokenizer)
     starts = list(accumulate(map(len, parts)))  # of the tokens' parts, which follow the prompt
     places = wrap("".join(parts) + " ")
     top = places[-1][1] + 60  # of what is below the text
@@ -110,7 +113,8 @@ def captions(round: Round, times: Timeline, begin: float, end: float, y: int) ->
                "none": f"{n} accepted ✓, and the text has ended"}[round.kind]
     draft, check, verdict = begin + LINGER * (begin > 0), begin + CHECK - FADE, begin + VERDICT
     for start, stop, look, text in (
-            (draft, check, "drafted", f"The draft, a small model, proposes {k} tokens"),
+            (draft, check, "drafted", "The draft, a small model, proposes "
+             + ("1 token" if k == 1 else f"{k} tokens")),
             (check, verdict, "bonus", "One pass of the target, a large model, checks them all"),
             (verdict, end, "outcome", outcome)):
         yield (f'<g class="{times.show(start, stop)}"><g class="{look}">'
@@ -156,31 +160,13 @@ def lay_out(round: Round, tokenizer, top: int) -> list[Box]:
     return [replace(box, x=placed[box.x][0], y=placed[box.x][1]) for box in boxes]
 
 
-def label(token: int, tokenizer) -> str:
-    """Return a token as its box shows it, a piece of a character by the numbers of its bytes."""
-    data = tokenizer.decode_single_token_bytes(token)
-    text = printable(data.decode("utf-8", "backslashreplace"))
-    return text if len(text) <= LONGEST else text[:LONGEST - 1] + "…"
-
-
-def texts(prompt: str, rounds: list[Round], tokenizer) -> list[str]:
-    """Return the prompt and what each token adds: a character in pieces comes with the last."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    parts = [prompt]
-    for token in (token for round in rounds for token in round.emitted):
-        data = tokenizer.decode_single_token_bytes(token) if token != tokenizer.eot_token else b""
-        parts.append(decoder.decode(data))
-    parts[-1] += decoder.decode(b"", final=True)
-    return parts
-
-
-def recorded(seed: int) -> Generation:
+def recorded() -> Generation:
     """Return the run that README shows: the bundled pair, a few rounds."""
     target, draft = load_model("tales-large"), load_model("tales-small")
     sampling = Sampling(temperature=0.8)
     rounds = speculative_rounds(target, draft, load_tokenizer("tales-large").encode(PROMPT), 100,
                                 gamma=4, rule=usual_rule(sampling), sampling=sampling,
-                                generator=torch.Generator().manual_seed(seed))
+                                generator=torch.Generator().manual_seed(SEED))
     return Generation(list(islice(rounds, ROUNDS)), 4)
 
 
@@ -189,11 +175,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m decoding.animation", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path("tutorials/run.svg"),
                         help="the file (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=SEED,
-                        help="another story (default: %(default)s)")
     options = parser.parse_args(arguments)
-    picture = animate(recorded(options.seed), PROMPT, load_tokenizer("tales-large"))
-    options.out.write_text(picture, encoding="utf-8", newline="\n")
+    picture = animate(recorded(), PROMPT, load_tokenizer("tales-large"))
+    try:
+        options.out.write_text(picture, encoding="utf-8", newline="\n")
+    except OSError as error:
+        parser.error(f"cannot write {options.out}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
 """What `decoding.animation` draws with: a timeline, boxes, and text of known width."""
+import codecs
 import re
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from unicodedata import combining, east_asian_width
 
+from decoding.result import Round
+
 # Lengths are in the picture's own units: it is WIDTH wide.
 WIDTH, EDGE = 800, 28
 CELL, LINE, FIRST_LINE = 12, 42, 92  # width of a character, height of a line, baseline of the first
 BOX, GAP = 38, 10  # height of a token's box, distance of two
+LONGEST = 24  # characters of a token that its box shows
 FADE, MOVE = 0.15, 0.45  # seconds in which something appears, and moves
 QUIET = {" ": "·", "\n": "↵"}  # shown, but faintly
 MARKS = {"drafted": "?", "accepted": "✓", "rejected": "✗", "not tested": "–",
@@ -155,6 +159,24 @@ def wrap(text: str) -> list[tuple[int, int]]:
         if word == "\n":
             column, row = 0, row + 1
     return places
+
+
+def label(token: int, tokenizer) -> str:
+    """Return a token as its box shows it, a piece of a character by the numbers of its bytes."""
+    data = tokenizer.decode_single_token_bytes(token)
+    text = printable(data.decode("utf-8", "backslashreplace"))
+    return text if len(text) <= LONGEST else text[:LONGEST - 1] + "…"
+
+
+def texts(prompt: str, rounds: list[Round], tokenizer) -> list[str]:
+    """Return the prompt and what each token adds: a character in pieces comes with the last."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    parts = [prompt]
+    for token in (token for round in rounds for token in round.emitted):
+        data = tokenizer.decode_single_token_bytes(token) if token != tokenizer.eot_token else b""
+        parts.append(decoder.decode(data))
+    parts[-1] += decoder.decode(b"", final=True)
+    return [printable(part) for part in parts]
 
 
 def printable(text: str) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from decoding.animation import PROMPT, SEED, animate, main, recorded
-from decoding.picture import fates
+from decoding.animation import PROMPT, animate, main, recorded
+from decoding.picture import draw_run, fates
 from decoding.result import Generation, Round
 from decoding.svg import EDGE, MARKS, WIDTH, wrap
 from weights import load_tokenizer
@@ -175,17 +175,36 @@ def test_a_round_comes_after_the_other_and_a_verdict_after_the_draft():
 
 
 def test_it_moves_without_script_and_loads_nothing():
-    svg = STORED.read_text(encoding="utf-8")
+    svg = animate(Generation(RUNS["mixed"], 3), "Once", TOKENIZER)
     assert not re.search(r"<script|href|url\(|@import|@font-face|\bon\w+=", svg)
     assert "infinite" in svg and "prefers-reduced-motion:reduce){.a{animation:none}}" in svg
     assert svg.index("{animation-name:") < svg.index("animation:none")  # the later rule wins
     assert STORED.stat().st_size < 60_000
 
 
+def test_each_fate_has_a_mark_of_its_own():
+    assert len(set(MARKS.values())) == len(MARKS) == 6
+
+
+def test_a_folder_that_is_missing_is_one_line(tmp_path, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["--out", str(tmp_path / "missing" / "run.svg")])
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("run.svg: No such file or directory")
+
+
+def test_in_the_still_picture_no_mark_lies_on_another():
+    figure = draw_run(Generation(RUNS["mixed"], 3))
+    marks = [tuple(at) for fate in figure.axes[0].collections for at in fate.get_offsets().tolist()]
+    assert len(marks) == sum(len(fates(round)) for round in RUNS["mixed"])
+    for i, (x, y) in enumerate(marks):
+        assert all(x != other_x or abs(y - other_y) > 0.3 for other_x, other_y in marks[:i])
+
+
 def test_the_stored_picture_is_what_the_command_draws(tmp_path):
     main(["--out", str(tmp_path / "run.svg")])
     drawn = (tmp_path / "run.svg").read_bytes()
-    run = recorded(SEED)
+    run = recorded()
     assert drawn.decode() == animate(run, PROMPT, TOKENIZER) == animate(run, PROMPT, TOKENIZER)
     ours, stored = ET.fromstring(drawn), ET.parse(STORED).getroot()
     for number in range(1, len(run.rounds) + 1):
