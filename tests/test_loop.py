@@ -1,4 +1,6 @@
 """What the models read, what the caches hold, and what a caller sees between two steps."""
+import ast
+import inspect
 from itertools import zip_longest
 
 import pytest
@@ -9,6 +11,8 @@ from decoding import (
     Sampling,
     autoregressive,
     autoregressive_rounds,
+    baseline,
+    speculative,
     speculative_greedy,
     speculative_rounds,
     speculative_sampling,
@@ -210,3 +214,13 @@ def test_a_trace_shows_the_numbers_the_decisions_were_made_with():
             assert set(r.phase_seconds) == {"draft", "verify", "accept"}
             assert all(s >= 0 for s in r.phase_seconds.values())
             text += r.emitted
+
+
+def test_both_loops_fit_on_a_screen_and_ask_for_no_option():
+    for loop, lines in ((speculative.decode, 35), (baseline.decode, 20)):
+        source = inspect.getsource(loop)
+        (function,) = ast.parse(source).body
+        body = function.body
+        assert body[-1].end_lineno - body[0].lineno < lines
+        branches = [node for node in ast.walk(function) if isinstance(node, ast.If)]
+        assert not branches or loop is baseline.decode and len(branches) == 1, loop
