@@ -1,4 +1,7 @@
-"""Plain and speculative decoding. Names are resolved when first used, so that `--help` need not import torch."""
+"""Plain and speculative decoding.
+
+Names are resolved when first used, so that `--help` need not import torch.
+"""
 from importlib import import_module
 
 HOME = {

@@ -1,4 +1,4 @@
-"""Watching a run from outside: how long its rounds take and, if asked for, what was computed in them."""
+"""Watching a run from outside: how long its rounds take and, if asked for, what they computed."""
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -10,15 +10,17 @@ from torch import Tensor
 class Trace:
     """What was computed in a round. Rows are probabilities after temperature, top-k and top-p."""
 
-    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and after the last
+    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and one more
     q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
     logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
     u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
 
 
 class Observer:
-    """Times one run. The loop calls `begin` before its prefill and before each round, `lap` after each
-    phase, and `notes` when a round is done.
+    """Times one run.
+
+    The loop calls `begin` before its prefill and before each round, `lap` after each phase, and
+    `notes` when a round is done.
 
     phases: time each phase, too. Every one then waits for the device, which costs a little.
     trace: keep what was computed; implies phases.

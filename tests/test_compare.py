@@ -6,7 +6,7 @@ from decoding.compare import Difference, first_difference, identity_line, score
 from decoding.coupling import Coupled, SharedNoise
 from decoding.sampling import Sampling
 from model import GPT2, GPT2Config
-from model.linear import pack
+from model.fast.layouts import pack
 
 PROMPT = [1, 2, 3]
 CONFIG = GPT2Config(n_layer=1, n_head=1, n_embd=32, n_vocab=8, n_ctx=16)
