@@ -8,7 +8,8 @@ from decoding.random import send
 
 
 class Cache(Protocol):
-    length: int  # how many tokens of the text it holds
+    @property
+    def length(self) -> int: ...  # how many tokens of the text it holds
 
     def truncate(self, length: int) -> None: ...
 

@@ -1,6 +1,7 @@
 """Watching a run from outside: how long its rounds take and, if asked for, what they computed."""
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,7 +35,7 @@ class Observer:
     def begin(self) -> None:
         """Start the clock."""
         self.seconds: dict[str, float] = {}
-        self.computed: dict[str, Tensor | None] = {}
+        self.computed: dict[str, Any] = {}  # the fields of a Trace
         self.started = self.last = perf_counter()
 
     def prefilled(self) -> None:

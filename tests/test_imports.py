@@ -95,7 +95,8 @@ def test_there_is_no_circle_among_folders(arrows):
 def test_only_programs_import_the_performance_code(arrows):
     users = {name for name, imported in arrows.items()
              if any(other.startswith(FAST) for other in imported) and not name.startswith(FAST)}
-    assert users == {"weights.fast", "decoding.cli.session", "decoding.bench.sweep"}
+    assert users == {"weights.fast", "decoding.cli.session", "decoding.bench.sweep",
+                     "decoding.bench.contestants", "decoding.bench.side_by_side"}
 
 
 def test_a_circle_is_found():

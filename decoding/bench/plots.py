@@ -4,7 +4,7 @@ Drawn on figures of their own, so no display is needed and nobody's matplotlib s
 Readable when projected and in black and white: markers and line styles tell lines apart, not
 colour. Where the two models are drawn, the target is blue and the draft orange.
 """
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def panels(rows: list[Row], draw: Callable[[Axes, list[Row]], None]) -> Figure:
     return figure
 
 
-def line(ax: Axes, points: dict[Any, float | None], label: str, style: Style) -> None:
+def line(ax: Axes, points: Mapping[Any, float | None], label: str, style: Style) -> None:
     """Draw the points that have a value."""
     known = {x: y for x, y in points.items() if y is not None}
     ax.plot(list(known), list(known.values()), label=label, **style, **LOOK)
