@@ -39,8 +39,7 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
     while reason is None:
         observer.begin()
         # 1. how many to draft: so many that neither the budget nor a context ever cuts a block
-        L = len(tokens)
-        room = min(request.end - L - 1, request.n_ctx - L, drafter.n_ctx - L + 1)
+        room = min(request.end - 1, request.n_ctx, drafter.n_ctx + 1) - len(tokens)
         k = max(0, min(gamma.choose(), int(room)))
         # 2. draft
         drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else nothing
