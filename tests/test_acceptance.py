@@ -75,7 +75,7 @@ def test_greedy_keeps_drafts_up_to_the_first_that_is_not_the_targets_choice():
     p = [one_hot(token, 5) for token in (3, 1, 4, 2)]
     assert verdict(accept_greedy, [3, 1, 4], p[:3], p) == (3, 2)  # all: and the bonus
     assert verdict(accept_greedy, [3, 1, 0], p[:3], p) == (2, 4)
-    # the 4 behind the mistake does not count
+    # the 4 after the mistake does not count
     assert verdict(accept_greedy, [3, 0, 4], p[:3], p) == (1, 1)
     assert verdict(accept_greedy, [0, 1, 4], p[:3], p) == (0, 3)
     assert verdict(accept_greedy, [], [], p[:1]) == (0, 3)

@@ -485,3 +485,16 @@ def test_time_left_goes_by_tokens_and_cache_policy(monkeypatch):
     assert line.seconds_left() == pytest.approx(2 + 10)
     assert line.finished == 2
     assert [progress.clock(s) for s in (9, 90, 7200)] == ["9 s", "2 min", "2.0 h"]
+
+
+def test_without_the_library_transformers_the_comparison_says_so_in_one_line():
+    script = """
+import sys
+sys.modules["transformers"] = None  # as if it were not installed
+sys.argv[1:] = []
+from decoding.bench.transformers import main
+main()
+"""
+    done = run_script(script)
+    assert done.returncode == 1 and done.stdout == b""
+    assert done.stderr.count(b"\n") == 1 and b"transformers is not installed" in done.stderr

@@ -60,10 +60,10 @@ def test_the_law_is_the_targets():
     for seed in range(runs):
         pair = coupled(seed, target, draft, **sampling)
         seen[tuple(speculative_greedy(*pair, PROMPT, 2, gamma=2).tokens)] += 1
-    law = by_definition(target, 2, Sampling(**sampling))
-    assert seen.keys() <= law.keys()
-    chi_square = sum((seen[text] - runs * p) ** 2 / (runs * p) for text, p in law.items())
-    freedom = torch.tensor((len(law) - 1) / 2)
+    wanted = by_definition(target, 2, Sampling(**sampling))
+    assert seen.keys() <= wanted.keys()
+    chi_square = sum((seen[text] - runs * p) ** 2 / (runs * p) for text, p in wanted.items())
+    freedom = torch.tensor((len(wanted) - 1) / 2)
     assert torch.special.gammaincc(freedom, torch.tensor(chi_square / 2)) > 1e-5
 
 
@@ -84,7 +84,7 @@ def test_rows_are_decided_by_the_noise_of_their_own_places():
     for position in range(1, 12):  # of the token that follows
         probs = to_probs(TARGET.forward(tokens[:, :position], last=1)[0, 0], sampling)
         assert torch.equal(rows[position - 1], probs.log() + noise.row(position, 12, probs.device))
-    for last in (0, 1, 4):  # the same behind a cache, and for fewer rows
+    for last in (0, 1, 4):  # the same after a cache, and for fewer rows
         cache = model.new_cache(11)
         model.forward(tokens[:, :7], cache, last=0)
         assert torch.equal(model.forward(tokens[:, 7:], cache, last=last)[0], rows[11 - last:])

@@ -3,7 +3,7 @@
 Shown without a single random number: the real loop is run once for each way that its draws and its
 acceptance tests can turn out (decoding/proof/enumerate.py), the probabilities of the ways that lead
 to the same text are added up, and the sums are compared with the definition. The toy models' logits
-depend on the whole text, so a loop that looks at the wrong place is found out.
+depend on the whole text, so a loop that looks at the wrong position is found out.
 """
 from functools import partial
 

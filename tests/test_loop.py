@@ -223,4 +223,4 @@ def test_both_loops_fit_on_a_screen_and_ask_for_no_option():
         body = function.body
         assert body[-1].end_lineno - body[0].lineno < lines
         branches = [node for node in ast.walk(function) if isinstance(node, ast.If)]
-        assert not branches or loop is baseline.decode and len(branches) == 1, loop
+        assert len(branches) == (loop is baseline.decode), loop
