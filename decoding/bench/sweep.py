@@ -66,7 +66,8 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     models, seconds = {}, {}
     for role, tokens_per_pass in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):
         started = perf_counter()
-        models[role] = load_fast(getattr(options, role), device, dtype, options.linear, tokens_per_pass)
+        name_or_path = getattr(options, role)
+        models[role] = load_fast(name_or_path, device, dtype, options.linear, tokens_per_pass)
         seconds[role] = perf_counter() - started
     eos = tokenizer.eot_token if options.eos else None
     return Pair(**models, eos=eos, seed=options.seed, name=lambda token: name(token, tokenizer)), seconds
@@ -74,7 +75,8 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
 
 def describe(options: argparse.Namespace, pair: Pair) -> dict:
     """The settings that all rows of one table share."""
-    return {"target": options.target, "draft": options.draft, "dtype": options.dtype, "linear": layout_name(pair.target), "seed": options.seed,
+    return {"target": options.target, "draft": options.draft, "dtype": options.dtype,
+            "linear": layout_name(pair.target), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off", **machine(pick_device(options.device))}
 
 

@@ -106,7 +106,8 @@ class Session:
     def settings(self) -> dict:
         """Every option's value, and what `auto` and the defaults came to."""
         settings = {key: value for key, value in vars(self.options).items() if key not in ("prompt", "list_models")}
-        return settings | {"device": self.device, "linear": layout_name(self.model), "threads": torch.get_num_threads()}
+        return settings | {"device": self.device, "linear": layout_name(self.model),
+                           "threads": torch.get_num_threads()}
 
     def decode(self, ids: list[int]) -> str:
         """The text of new ids, without end-of-text; half a character at the end is U+FFFD."""
