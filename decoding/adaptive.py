@@ -5,12 +5,18 @@
     choose()                 how many tokens to draft in the next round; called before anything of that round is drawn
     learn(round, seconds)    what the round came to, and the seconds of its phases, if timed
 """
+from __future__ import annotations
+
 from collections import deque
 from statistics import median_low
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from decoding.result import Round
 from decoding.theory import expected_tokens_per_round
+
+if TYPE_CHECKING:
+    from decoding.result import Round
+
+DEFAULT_GAMMA = 4
 
 
 class Gamma(Protocol):
@@ -99,7 +105,7 @@ def interpolate(costs: dict[int, float], k: int) -> float:
     return costs[below] + (costs[above] - costs[below]) * (k - below) / (above - below)
 
 
-def as_gamma(gamma: "int | str | Gamma") -> Gamma:
+def as_gamma(gamma: int | str | Gamma) -> Gamma:
     """A number is that number in every round, "auto" a new AdaptiveGamma, and an object with the four names is used as it is.
 
     Raises ValueError for a negative number and for anything else.

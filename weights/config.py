@@ -1,12 +1,15 @@
-"""config.json, as GPT-2's repositories have it: the five sizes, and the promise that the forward pass is GPT-2's."""
+"""config.json, as GPT-2's repositories have it: five sizes, and the promise of GPT-2's forward pass."""
 import json
+import os
 from pathlib import Path
 
 from weights.errors import WeightsError
+from weights.hub import fetch
+from weights.registry import OFFICIAL, Repository, resolve
 
-# What `model/` computes. A config that leaves one of these out means the first value, as it does in the reference
+# What `model/` computes. A config that leaves one of these out means the first value, as in the reference
 # implementation; one that says something else would load well and compute something wrong.
-GPT2_FORWARD = {
+GPT2_FORWARD: dict[str, list] = {
     "activation_function": ["gelu_new", "gelu_pytorch_tanh"],  # two names of the tanh form
     "layer_norm_epsilon": [1e-5],
     "scale_attn_weights": [True],
@@ -15,21 +18,25 @@ GPT2_FORWARD = {
     "add_cross_attention": [False],
     "tie_word_embeddings": [True],
 }
+OFFICIAL_N_CTX = 1024
 MOST = 10**7  # of anything: the product of two sizes is still a size that PyTorch can count
 
 
 def read_config(path: Path) -> dict[str, int]:
-    """The sizes in a config.json, under the names of GPT2Config.
+    """Return the sizes in a config.json, under the names of GPT2Config.
 
-    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is not a plain GPT-2.
+    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is not
+    a plain GPT-2.
     """
     values = _read_json(path)
     if values.get("model_type") != "gpt2":
-        raise WeightsError(f"{path}: model_type is {values.get('model_type')!r}; only 'gpt2' can be loaded")
+        raise WeightsError(f"{path}: model_type is {values.get('model_type')!r}; "
+                           "only 'gpt2' can be loaded")
     n_embd = _size(values, "n_embd", path)
     for key, allowed in {**GPT2_FORWARD, "n_inner": [None, 4 * n_embd]}.items():
         if values.get(key, allowed[0]) not in allowed:
-            raise WeightsError(f"{path}: {key} is {values[key]!r}, but GPT-2 has {' or '.join(map(repr, allowed))}")
+            raise WeightsError(f"{path}: {key} is {values[key]!r}, but GPT-2 has "
+                               f"{' or '.join(map(repr, allowed))}")
     return {
         "n_layer": _size(values, "n_layer", path),
         "n_head": _size(values, "n_head", path),
@@ -39,11 +46,25 @@ def read_config(path: Path) -> dict[str, int]:
     }
 
 
+def read_context(name_or_path: str | os.PathLike) -> int:
+    """Return the most tokens that a model reads, by its config.json; no weights are touched.
+
+    Raises WeightsError and DownloadError as `load_tokenizer` does.
+    """
+    source = resolve(name_or_path)
+    if name_or_path in OFFICIAL:
+        return OFFICIAL_N_CTX
+    if isinstance(source, Repository):
+        return read_config(fetch(source, "config.json"))["n_ctx"]
+    return read_config(source / "config.json")["n_ctx"]
+
+
 def _read_json(path: Path) -> dict:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise WeightsError(f"{path.parent} has no config.json; it must stand beside model.safetensors") from None
+        raise WeightsError(f"{path.parent} has no config.json; "
+                           "it must stand beside model.safetensors") from None
     except OSError as error:
         raise WeightsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # not UTF-8, or not JSON

@@ -83,6 +83,18 @@ def vocabulary_difference(a: tiktoken.Encoding, b: tiktoken.Encoding) -> str | N
     return None
 
 
+def show_token(token: int, tokenizer: tiktoken.Encoding) -> str:
+    """Return a token as it can be printed: quoted, spaces and line breaks visible.
+
+    Half a character is shown as bytes.
+    """
+    raw = tokenizer.decode_single_token_bytes(token)
+    try:
+        return repr(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return repr(raw)
+
+
 def _gpt2_if_it_fits(n_vocab: int, where: str) -> tiktoken.Encoding:
     if n_vocab != GPT2_N_VOCAB:
         raise WeightsError(f"{where} has {n_vocab} tokens, so its vocabulary is not GPT-2's; its folder needs a *.tiktoken file")

@@ -3,52 +3,15 @@ import argparse
 import math
 import secrets
 import sys
-from typing import NoReturn
 
+from decoding.adaptive import DEFAULT_GAMMA
+from weights.console import LARGEST_SEED, SAME_SEED, OneLineParser, real, whole
 from weights.errors import WeightsError
-from weights.registry import DRAFT_OF, KNOWN_NAMES, resolve
+from weights.registry import DEFAULT_TARGET, DRAFT_OF, KNOWN_NAMES, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
-DEFAULT_TARGET = "tales-large"
-DEFAULT_GAMMA = 4
 LOOKUP = "lookup"  # the name of a draft that is no model
-LARGEST_GAMMA = 1024  # GPT-2's context; a run keeps a count for each number of accepted tokens up to gamma
-LARGEST_SEED = 2**32 - 1
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser whose refusals are one line, without the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {' '.join(message.split())}; --help lists all options", file=sys.stderr)
-        sys.exit(2)
-
-
-def whole(least: int, most: float = math.inf):
-    """An argparse type: a whole number from least to most."""
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"must be a whole number {limits}, not {text!r}")
-        return value
-    return parse
-
-
-def real(low: float, high: float, what: str, low_allowed: bool):
-    """An argparse type: a finite number between low and high."""
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not (low < value <= high or (low_allowed and value == low)) or math.isinf(value):
-            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
-        return value
-    return parse
+LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
 
 def gamma(text: str) -> int | str:
@@ -82,7 +45,8 @@ def make_parser() -> OneLineParser:
         help="sample from the smallest set of most likely tokens whose mass reaches P")
     add("--coupling", choices=["gumbel"],
         help="decide by noise that belongs to places in the text: the same seed then gives the same text in both modes")
-    add("--seed", metavar="N", type=whole(0, LARGEST_SEED), help="repeat a sampled run (default: drawn, and printed)")
+    add("--seed", metavar="N", type=whole(0, LARGEST_SEED),
+        help=f"repeat a sampled run: {SAME_SEED} (default: drawn, and printed)")
     add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
     add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
         help="number format of the weights (default: %(default)s)")

@@ -82,7 +82,7 @@ def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
     """
     if not SMALLEST_VOCABULARY <= n_vocab <= LARGEST_VOCABULARY:
         raise ValueError(f"a vocabulary has from {SMALLEST_VOCABULARY} to {LARGEST_VOCABULARY} tokens, not {n_vocab}")
-    gpt2, used = gpt2_tokenizer(), Counter()
+    gpt2, used = gpt2_tokenizer(), Counter[int]()
     for document in documents:
         used.update(gpt2.encode_ordinary(document))
     keep = {gpt2.encode_single_token(bytes([byte])) for byte in range(256)}

@@ -53,8 +53,8 @@ def add_dropout(model: GPT2, p: float) -> None:
 
     model.h[0].register_forward_pre_hook(drop_input)
     for block in model.h:
-        block.attn.register_forward_hook(drop_output)
-        block.mlp.register_forward_hook(drop_output)
+        for part in ("attn", "mlp"):
+            block.get_submodule(part).register_forward_hook(drop_output)
 
 
 def make_optimizer(model: GPT2, recipe: Recipe) -> torch.optim.AdamW:
