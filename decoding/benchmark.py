@@ -22,6 +22,7 @@ from weights.console import (
     run_program,
     whole,
 )
+from weights.errors import DownloadError
 from weights.output import claim
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
 from weights.tokenizer import load_tokenizer, vocabulary_difference
@@ -128,7 +129,7 @@ def check_rows(folder: Path, resume: bool) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Do what the command line asks. Return the exit code."""
     return run_program(PROGRAM, lambda: benchmark(sys.argv[1:] if argv is None else argv),
-                       failures=(NotLossless,), smaller=SMALLER)
+                       failures=(DownloadError, NotLossless), smaller=SMALLER)
 
 
 def benchmark(argv: list[str]) -> None:

@@ -54,7 +54,7 @@ def real(low: float, high: float, what: str, low_allowed: bool) -> Callable[[str
 
 
 def run_program(program: str, body: Callable[[], int | None], *,
-                failures: tuple[type[Exception], ...] = (),
+                failures: tuple[type[Exception], ...] = (DownloadError,),
                 smaller: str = "a smaller model") -> int:
     """Run the body and return its exit code, or 0; after one line on stderr if it did not end well:
 
@@ -69,7 +69,7 @@ def run_program(program: str, body: Callable[[], int | None], *,
             return body() or 0
         finally:
             sys.stdout.flush()  # here, where it can still be told if nobody reads it
-    except (DownloadError, *failures) as error:
+    except failures as error:
         return complain(program, str(error), 1)
     except ValueError as error:  # WeightsError is one
         return complain(program, str(error), 2)
