@@ -1,7 +1,7 @@
 """`python -m decoding.generate`: continue a text by speculative decoding, and show what it gained.
 
-Exit codes: 0 done; 1 a file could not be fetched, read or written, or memory ran out; 2 bad input, with
-one line that says what; 130 interrupted.
+Exit codes: 0 done; 1 a file could not be fetched, read or written, or memory ran out; 2 bad input,
+with one line that says what; 130 interrupted.
 """
 import sys
 
@@ -40,7 +40,7 @@ def read_prompt(prompt: str | None, file: str | None) -> str:
     where = "the prompt" if file is None else f"the prompt file {file}"
     try:
         if file is not None:
-            return read_file(file).decode("utf-8-sig")  # without the mark that some editors begin with
+            return read_file(file).decode("utf-8-sig")  # without the mark some editors begin with
         # Bytes of the command line that are not in the console's encoding are hidden as surrogates.
         return (prompt or "").encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError as error:

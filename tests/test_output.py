@@ -30,9 +30,9 @@ def holder(folder):
 
 def test_a_folder_is_one_runs_at_a_time(tmp_path):
     with holder(tmp_path / "r") as other:
-        with pytest.raises(ValueError, match="another run is writing into .*r; wait for its end, or choose another --out"):
-            with claim(tmp_path / "r"):
-                pytest.fail("two runs at once")
+        words = "another run is writing into .*r; wait for its end, or choose another --out"
+        with pytest.raises(ValueError, match=words), claim(tmp_path / "r"):
+            pytest.fail("two runs at once")
         assert (tmp_path / "r").is_dir()  # it is still the other's
         (tmp_path / "r" / "result").touch()
         other.communicate("\n")

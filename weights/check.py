@@ -2,10 +2,10 @@
 
 Exit code 0: pass; 1: fail, or no download, or no memory; 2: no such model.
 
-Loading alone checks every name and shape. It does not notice a matrix that was read the wrong way round,
-so this program runs the model too. Where a greedy continuation is known from another implementation, ours
-must equal it, id by id. Elsewhere the check is weaker, and says so: plain English must not surprise the
-model much.
+Loading alone checks every name and shape. It does not notice a matrix that was read the wrong way
+round, so this program runs the model too. Where a greedy continuation is known from another
+implementation, ours must equal it, id by id. Elsewhere the check is weaker, and says so: plain
+English must not surprise the model much.
 """
 import sys
 
@@ -16,17 +16,18 @@ KNOWN_CONTINUATIONS = {  # {name: (prompt, what follows)}, in ids
     # from the tests of Hugging Face's transformers: "The dog" …
     "gpt2": ([464, 3290], [373, 1043, 287, 257, 2214, 1474, 262, 16246, 286, 2688, 290, 2688, 27262,
                            13, 198, 198, 464, 3290]),
-    # computed with transformers' GPT2LMHeadModel from the files in weights/tales: "Once upon a time" …
+    # computed with transformers' GPT2LMHeadModel from the files in weights/tales: "Once upon a
+    # time" …
     "tales-large": ([2508, 1357, 257, 580], [557, 366, 257, 801, 3779, 11, 290, 262, 1433, 335,
                                              1635, 366, 284, 412, 257, 3779, 11, 290, 262, 1433]),
     "tales-small": ([2508, 1357, 257, 580], [11, 290, 262, 2218, 366, 491, 2891, 348, 448, 586,
                                              1715, 324, 336, 366, 696, 715, 2891, 348, 553, 13]),
 }
-PLAIN_ENGLISH = ("The old man lived alone in a small house by the sea. Every morning he walked down to "
-                 "the water, looked at the boats, and went home again to make his breakfast.")
+PLAIN_ENGLISH = ("The old man lived alone in a small house by the sea. Every morning he walked "
+                 "down to the water, looked at the boats, and went home again to make his breakfast.")
 # A chosen limit, not a published figure. tales-small, the weakest model here, is at 3.0; with only
-# attn.c_proj read the wrong way round it is at 5.9, and tales-large at 5.1. Guessing evenly among GPT-2's
-# tokens would be at 10.8.
+# attn.c_proj read the wrong way round it is at 5.9, and tales-large at 5.1. Guessing evenly among
+# GPT-2's tokens would be at 10.8.
 MOST_NATS_PER_TOKEN = 4.5
 
 
@@ -75,7 +76,7 @@ def check_continuation(model, prompt: list[int], expected: list[int]) -> tuple[b
 
 
 def check_loss(model, tokens: list[int]) -> tuple[bool, str]:
-    """Return whether the mean surprise of the tokens after the first is not large, and a sentence."""
+    """Return whether the mean surprise of the tokens after the first is small, and a sentence."""
     import torch
     import torch.nn.functional as F
 
@@ -83,7 +84,8 @@ def check_loss(model, tokens: list[int]) -> tuple[bool, str]:
     loss = F.cross_entropy(logits[:-1], torch.tensor(tokens[1:])).item()
     passed = bool(logits.isfinite().all()) and loss < MOST_NATS_PER_TOKEN
     return passed, ("no continuation to compare with is known for it, so this is the weaker check: "
-                    f"{loss:.2f} nats per token on plain English, expected below {MOST_NATS_PER_TOKEN}")
+                    f"{loss:.2f} nats per token on plain English, "
+                    f"expected below {MOST_NATS_PER_TOKEN}")
 
 
 if __name__ == "__main__":

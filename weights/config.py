@@ -1,4 +1,4 @@
-"""config.json, as GPT-2's repositories have it: five sizes, and the promise of GPT-2's forward pass."""
+"""config.json, as GPT-2's repositories have it: five sizes, and a promise: GPT-2's forward pass."""
 import json
 import os
 from pathlib import Path
@@ -7,8 +7,9 @@ from weights.errors import WeightsError
 from weights.hub import fetch
 from weights.registry import OFFICIAL, Repository, resolve
 
-# What `model/` computes. A config that leaves one of these out means the first value, as in the reference
-# implementation; one that says something else would load well and compute something wrong.
+# What `model/` computes. A config that leaves one of these out means the first value, as in the
+# reference implementation; one that says something else would load well and compute something
+# wrong.
 GPT2_FORWARD: dict[str, list] = {
     "activation_function": ["gelu_new", "gelu_pytorch_tanh"],  # two names of the tanh form
     "layer_norm_epsilon": [1e-5],
@@ -25,8 +26,8 @@ MOST = 10**7  # of anything: the product of two sizes is still a size that PyTor
 def read_config(path: Path) -> dict[str, int]:
     """Return the sizes in a config.json, under the names of GPT2Config.
 
-    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is not
-    a plain GPT-2.
+    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is
+    not a plain GPT-2.
     """
     values = _read_json(path)
     if values.get("model_type") != "gpt2":

@@ -58,9 +58,9 @@ def run_program(program: str, body: Callable[[], int | None], *,
                 smaller: str = "a smaller model") -> int:
     """Run the body and return its exit code, or 0; after one line on stderr if it did not end well:
 
-    0: done, or whoever read the output has had enough, as in `| head`. 1: a file could not be fetched,
-    read or written, memory ran out, or one of `failures`. 2: bad input. 130: interrupted; the text of a
-    KeyboardInterrupt, if it has one, says what is kept.
+    0: done, or whoever read the output has had enough, as in `| head`. 1: a file could not be
+    fetched, read or written, memory ran out, or one of `failures`. 2: bad input. 130: interrupted;
+    the text of a KeyboardInterrupt, if it has one, says what is kept.
     program: as it is called. smaller: what to try when memory runs out.
     """
     make_safe()
@@ -98,8 +98,9 @@ def complain(program: str, line: str, code: int) -> int:
 
 def out_of_memory(error: BaseException) -> bool:
     """Return whether an error says that memory ran out, Python's, the CPU's or an accelerator's."""
-    known = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"  # torch's
-    return known or (isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY))
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
 
 
 def bind_threads() -> None:

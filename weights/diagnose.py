@@ -45,8 +45,8 @@ def what_is_wrong(path: Path, error: Exception) -> str:
 def _length(prefix: bytes, header: bytes) -> int | None:
     """Return the length in bytes that a safetensors header promises; None if it is no such header.
 
-    The format: eight bytes, the length of the header; the header, a JSON object with the place of each
-    tensor; the data. A header that is itself cut short promises at least its own length.
+    The format: eight bytes, the length of the header; the header, a JSON object with the place of
+    each tensor; the data. A header that is itself cut short promises at least its own length.
     """
     promised = int.from_bytes(prefix, "little")
     if len(prefix) == 8 and len(header) < promised:
@@ -55,5 +55,5 @@ def _length(prefix: bytes, header: bytes) -> int | None:
         tensors = json.loads(header)
         ends = [t["data_offsets"][1] for name, t in tensors.items() if name != "__metadata__"]
         return 8 + promised + max(ends)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError):  # JSON, but not of this kind
-        return None
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return None  # JSON, but not of this kind

@@ -11,12 +11,14 @@ ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
 
 
 def fetch(repository: Repository, filename: str) -> Path:
-    """Return the file's path in the hub's cache (see HF_HOME), where it is complete or not there at all.
+    """Return the file's path in the hub's cache (see HF_HOME), where it is complete or not there at
+    all.
 
     Raises DownloadError if it is not in the cache and cannot be downloaded; WeightsError if the hub
     answers that a repository the user named, or the file in it, does not exist.
     """
-    # One way to download, the plain HTTP that _first_byte has tried; the other's retries have no bound.
+    # One way to download, the plain HTTP that _first_byte has tried; the other's retries have no
+    # bound.
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     # Imported here because that is slow, and a model that lies on the disk does not need it.
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
@@ -34,8 +36,9 @@ def fetch(repository: Repository, filename: str) -> Path:
 def _wait_for_first_byte(repository: Repository, filename: str) -> None:
     """Raise whatever is in the way of a download.
 
-    hf_hub_download itself asks a silent host again and again, for minutes. In a thread, because looking
-    up a host's address has no time limit of its own. It is a daemon, so no program waits for its end.
+    hf_hub_download itself asks a silent host again and again, for minutes. In a thread, because
+    looking up a host's address has no time limit of its own. It is a daemon, so no program waits
+    for its end.
     """
     pool = ThreadPool(1)
     try:
@@ -71,16 +74,18 @@ def _explain(error: Exception, repository: Repository, filename: str) -> Excepti
         return WeightsError(f"the repository {repository.id} has no {filename}; "
                             "only whole safetensors files are read")
     return DownloadError(
-        f"{no_folder}{filename} of {repository.id} could not be downloaded from {constants.ENDPOINT} "
-        f"into {constants.HF_HUB_CACHE}: {_reason(error)}. Where the network works, run "
-        f"`hf download {repository.id} config.json model.safetensors --revision {repository.revision} "
-        "--cache-dir hub`; copy the folder hub here, and set HF_HUB_CACHE to its path")
+        f"{no_folder}{filename} of {repository.id} could not be downloaded from "
+        f"{constants.ENDPOINT} into {constants.HF_HUB_CACHE}: {_reason(error)}. Where the network "
+        f"works, run `hf download {repository.id} config.json model.safetensors "
+        f"--revision {repository.revision} --cache-dir hub`; copy the folder hub here, and set "
+        "HF_HUB_CACHE to its path")
 
 
 def _reason(error: Exception) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
-        return f"access was refused (HTTP {status}); check your token (HF_TOKEN, or `hf auth login`)"
+        return (f"access was refused (HTTP {status}); "
+                "check your token (HF_TOKEN, or `hf auth login`)")
     if status is not None:
         return f"the hub answered HTTP {status}"
     return f"{type(error).__name__}: {str(error).rstrip('.')}"

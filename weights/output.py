@@ -1,4 +1,4 @@
-"""What a program writes: one run at a time in a folder, files replaced whole, no trace of a refusal."""
+"""What a program writes: one run at a time in a folder, and each file replaced whole."""
 import os
 import sys
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ else:
 def claim(folder: Path) -> Iterator[None]:
     """Make the folder if need be, and keep other runs out of it for as long as the block lasts.
 
-    Raises ValueError if it cannot be written, or another run is writing into it. Of the folders that
-    were made here, those that are empty at the end are removed.
+    Raises ValueError if it cannot be written, or another run is writing into it. Of the folders
+    that were made here, those that are empty at the end are removed.
     """
     with ExitStack() as stack:
         try:
@@ -71,7 +71,7 @@ def take(folder: Path, stack: ExitStack) -> None:
 
 
 def release(file: BinaryIO, path: Path) -> None:
-    """Give the lock back and remove its file: before it is free, but on Windows that is not allowed."""
+    """Give the lock back, and remove its file: while it is held, where the system allows it."""
     if sys.platform == "win32":
         file.close()
     with suppress(OSError):
@@ -83,8 +83,8 @@ def release(file: BinaryIO, path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield where to write a new file that takes the place of `path` once the block is done.
 
-    At every moment the old file or the new one is there, whole. Where the block fails, on a full disk
-    perhaps, the old one stays and the new one goes.
+    At every moment the old file or the new one is there, whole. Where the block fails, on a full
+    disk perhaps, the old one stays and the new one goes.
     """
     unfinished = path.with_name(path.name + ".new")
     try:

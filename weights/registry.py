@@ -19,12 +19,13 @@ class Repository:
 
 
 BUNDLED = {name: Path(__file__).parent / "tales" / name for name in ("tales-large", "tales-small")}
-OFFICIAL = {  # OpenAI's weights; the commits are pinned, so that every run reads the same bytes
-    "gpt2": Repository("openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
-    "gpt2-medium": Repository("openai-community/gpt2-medium", "6dcaa7a952f72f9298047fd5137cd6e4f05f41da"),
-    "gpt2-large": Repository("openai-community/gpt2-large", "32b71b12589c2f8d625668d2335a01cac3249519"),
-    "gpt2-xl": Repository("openai-community/gpt2-xl", "15ea56dee5df4983c59b2538573817e1667135e2"),
-}
+# OpenAI's weights; the commits are pinned, so that every run reads the same bytes.
+OFFICIAL = {name: Repository(f"openai-community/{name}", commit) for name, commit in {
+    "gpt2": "607a30d783dfa663caf39e06633721c8d4cfcd7e",
+    "gpt2-medium": "6dcaa7a952f72f9298047fd5137cd6e4f05f41da",
+    "gpt2-large": "32b71b12589c2f8d625668d2335a01cac3249519",
+    "gpt2-xl": "15ea56dee5df4983c59b2538573817e1667135e2",
+}.items()}
 KNOWN_NAMES = [*BUNDLED, *OFFICIAL]
 DEFAULT_TARGET = "tales-large"
 DRAFT_OF = {"tales-large": "tales-small",
@@ -35,7 +36,8 @@ def resolve(name_or_path: str | os.PathLike) -> Path | Repository:
     """Return the folder or the repository that a name stands for, read in this order:
 
     1. a known name, even if a folder of that name lies in the working directory;
-    2. a path object, a value that starts with `.` or `/`, or one with a separator that names a folder;
+    2. a path object, a value that starts with `.` or `/`, or one with a separator that names a
+    folder;
     3. `owner/name`, a repository of the hub (whether it exists shows when its files are fetched).
 
     Raises WeightsError for anything else, and for a path where there is no folder.

@@ -11,7 +11,7 @@ import unicodedata
 from contextlib import suppress
 from typing import TextIO
 
-PIECE = re.compile(r"\n| *[^ \n]+| +")  # a line's end; a word with the space before it; space at an end
+PIECE = re.compile(r"\n| *[^ \n]+| +")  # a line's end, a word with the space before it
 STYLE = re.compile(r"\033\[[\d;]*m")
 
 
@@ -25,7 +25,7 @@ class Wrap:
         self.columns, self.column = columns, column
 
     def breaks_before(self, piece: str) -> bool:
-        """Move on by one PIECE; return whether a new line must take the place of the space before it."""
+        """Move on by a PIECE; return whether a new line must take its leading space's place."""
         if piece == "\n":
             self.column = 0
             return False
@@ -40,13 +40,14 @@ class Wrap:
 
     def fold(self, text: str) -> str:
         """Return the text with line breaks where it would run over the edge."""
-        pieces = PIECE.findall(text)
-        return "".join("\n" + piece.lstrip(" ") if self.breaks_before(piece) else piece for piece in pieces)
+        return "".join("\n" + piece.lstrip(" ") if self.breaks_before(piece) else piece
+                       for piece in PIECE.findall(text))
 
 
 def width(text: str) -> int:
-    """Return how many columns a text takes: none for styles and accents, two for a wide character."""
-    return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+    """Return how many columns a text takes: 0 for styles and accents, 2 for a wide character."""
+    return sum(0 if unicodedata.combining(char)
+               else 2 if unicodedata.east_asian_width(char) in "WF" else 1
                for char in STYLE.sub("", text))
 
 
@@ -72,7 +73,7 @@ def tell(text: str, end: str = "\n") -> None:
 
 
 def first_line(text: str) -> str:
-    """Return as much of a text as one line of stderr's terminal takes: for a line that is rewritten."""
+    """Return as much of a text as fits on one line of stderr: for a line that is rewritten."""
     limit = columns(sys.stderr)
     return text if limit is None else Wrap(limit - 1).fold(text).split("\n")[0]
 

@@ -1,11 +1,11 @@
 """`python -m weights.train`: make a target and its draft from a text.
 
-The target learns to predict the text. The draft learns to predict the target, because what counts in
-speculative decoding is how much their distributions overlap, sum(min(p, q)), and not how good the draft
-is by itself.
+The target learns to predict the text. The draft learns to predict the target, because what counts
+in speculative decoding is how much their distributions overlap, sum(min(p, q)), and not how good
+the draft is by itself.
 
-Exit codes: 0 done; 1 the disk did not take a file, or memory ran out; 2 bad input, with one line that
-says what; 130 interrupted.
+Exit codes: 0 done; 1 the disk did not take a file, or memory ran out; 2 bad input, with one line
+that says what; 130 interrupted.
 """
 import argparse
 import math
@@ -54,7 +54,10 @@ def train(options: argparse.Namespace) -> None:
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    """Return the options, checked. What makes no sense ends the program with one line and code 2."""
+    """Return the options, checked.
+
+    What makes no sense ends the program with one line and code 2.
+    """
     parser = OneLineParser(prog=PROGRAM, allow_abbrev=False,
                            description="Make a target and its draft from a text.")
     add = parser.add_argument
@@ -83,8 +86,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--held-out", metavar="FILE", type=Path,
         help="a text to measure on (default: the last 5 %% of TEXT, its documents shuffled)")
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
-        help="of all randomness; other threads or another machine round differently, and the weights "
-             "are then not the same to the last digit (default: %(default)s)")
+        help="of all randomness; with another number of threads, or on another machine, the "
+             "weights need not be the same (default: %(default)s)")
     add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
         help="where to train (default: %(default)s)")
     add("--resume", action="store_true", help="go on where the same command was interrupted")
@@ -103,7 +106,8 @@ def sizes(text: str) -> tuple[int, int, int]:
     except ValueError:
         n_layer = n_head = n_embd = 0
     if min(n_layer, n_head, n_embd) < 1:
-        raise argparse.ArgumentTypeError(f"must be layers,heads,width, as in 12,8,256, not {text!r}")
+        raise argparse.ArgumentTypeError("must be layers,heads,width, as in 12,8,256, "
+                                         f"not {text!r}")
     if n_embd % n_head:
         raise argparse.ArgumentTypeError(f"the width {n_embd} is not divisible by {n_head} heads")
     return n_layer, n_head, n_embd

@@ -50,7 +50,7 @@ class Console:
         self.say(prompt, end="" if self.on_screen else "\n")
 
     def end_text(self) -> None:
-        """Start a new line after the text on a terminal; a file or a pipe gets the text and no more."""
+        """Start a new line after the text, on a terminal only: a file gets the text and no more."""
         if self.on_screen:
             print(file=self.out, flush=True)
             self.mid_line = False

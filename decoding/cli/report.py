@@ -17,7 +17,8 @@ def table(runs: dict[str, Generation]) -> str:
     }
     if len(runs) == 2:
         rows["speed-up"] = ["", number(speedup(*runs.values()), ".2f")]
-    lines = [f"{label:24}" + "".join(f"{cell:>18}" for cell in cells) for label, cells in ({"": list(runs)} | rows).items()]
+    lines = [f"{label:24}" + "".join(f"{cell:>18}" for cell in cells)  # 60 columns
+             for label, cells in ({"": list(runs)} | rows).items()]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -32,4 +33,5 @@ def share(part: int, whole: int) -> str:
 
 def as_json(text: str, run: Generation) -> dict:
     """One run as it stands in the output of --json."""
-    return {"text": text, "tokens": run.tokens, "finish_reason": run.finish_reason, "stats": run.stats()}
+    return {"text": text, "tokens": run.tokens, "finish_reason": run.finish_reason,
+            "stats": run.stats()}

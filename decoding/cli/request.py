@@ -33,13 +33,16 @@ def prepare(options: argparse.Namespace, text: str) -> Request:
     prompt = encode(text, tokenizer, options.allow_special)
     n_ctx = read_context(options.target)
     if len(prompt) > n_ctx:
-        raise ValueError(f"the prompt has {len(prompt)} tokens, but the target's context is {n_ctx}; "
-                         "shorten it")
+        raise ValueError(f"the prompt has {len(prompt)} tokens, but the target's context is "
+                         f"{n_ctx}; shorten it")
     return Request(text, prompt, tokenizer)
 
 
 def encode(text: str, tokenizer: tiktoken.Encoding, allow_special: bool) -> list[int]:
-    """Return the ids of a prompt; of an empty one <|endoftext|>, which GPT-2 was trained to start from."""
+    """Return the ids of a prompt.
+
+    Those of an empty one are <|endoftext|>, which GPT-2 was trained to start from.
+    """
     if allow_special:
         ids = tokenizer.encode(text, allowed_special="all")
     else:

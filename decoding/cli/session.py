@@ -144,7 +144,8 @@ def warm_up(session: Session) -> None:
 def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Console) -> Generation:
     """Run the rounds to their end, and write their text, and if asked for the trace, as they come."""
     options, done = session.options, []
-    text = TextStream(console.out, session.tokenizer, session.end_of_text, console.color, console.wrap)
+    text = TextStream(console.out, session.tokenizer, session.end_of_text, console.color,
+                      console.wrap)
     if console.out is not None:
         console.echo(session.text)
     for round in console.stepwise(rounds) if options.step else rounds:

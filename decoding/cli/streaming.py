@@ -1,4 +1,4 @@
-"""Text as it is committed: whole characters only, each token in the colour of where it came from."""
+"""Text as it is committed: whole characters only, each token in the colour of its origin."""
 import codecs
 import re
 from typing import TextIO
@@ -16,10 +16,11 @@ LEGEND = (f"{STYLES['accepted']}accepted draft{RESET}   {STYLES['correction']}co
 class TextStream:
     """Write tokens to `out` as text.
 
-    A character whose bytes are spread over several tokens is written with the last of them, so that what
-    was written joins to exactly what one decode of all ids gives. `end_of_text` is never written.
-    wrap: the terminal that `out` is. A word is then written when it is whole, so that lines end between
-    words; None changes nothing.
+    A character whose bytes are spread over several tokens is written with the last of them, so that
+    what was written joins to exactly what one decode of all ids gives. `end_of_text` is never
+    written.
+    wrap: the terminal that `out` is. A word is then written when it is whole, so that lines end
+    between words; None changes nothing.
     """
 
     def __init__(self, out: TextIO | None, tokenizer, end_of_text: int, color: bool,
@@ -39,7 +40,10 @@ class TextStream:
         self.flush()
 
     def close(self) -> None:
-        """Write what is left of a character that never became whole, as a decode of all ids would: U+FFFD."""
+        """Write what is left of a character that never became whole, as a decode of all ids would.
+
+        That is U+FFFD.
+        """
         self.write(self.decoder.decode(b"", final=True), "bonus")
         self.end_word()
         self.flush()

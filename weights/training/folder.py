@@ -33,9 +33,11 @@ def write_folder(folder: Path, config: GPT2Config, weights: Mapping[str, Tensor]
 def to_official_layout(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors as the official files have them, here in half precision.
 
-    Same names, matrices of the layers [in, out]. The head is the token embedding and is not stored again.
+    Same names, matrices of the layers [in, out]. The head is the token embedding and is not stored
+    again.
     """
-    official = {name: weight.T if name.endswith(CONV1D) else weight for name, weight in weights.items()}
+    official = {name: weight.T if name.endswith(CONV1D) else weight
+                for name, weight in weights.items()}
     return {name: weight.to("cpu", torch.float16).contiguous() for name, weight in official.items()}
 
 

@@ -1,4 +1,4 @@
-"""The training loop, a step at a time, and all that it takes to go on later exactly where it was."""
+"""The training loop, a step at a time, and all that it takes to go on exactly where it was."""
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Measurement:
     step: int
     seconds: float
     share: float  # of the budget
-    train_loss: float | None  # of the last batch, with dropout, and for a draft with the teacher's part
+    train_loss: float | None  # of the last batch, with dropout, for a draft with the teacher's part
     held_out: Evaluation
 
 
@@ -64,7 +64,8 @@ class Trainer:
         if ids.is_cuda:  # compile before the clock starts
             self.loss(ids.new_zeros(recipe.batch, model.config.n_ctx + 1)).backward()
             self.optimizer.zero_grad()
-        self.random = torch.Generator().manual_seed(seed)  # which blocks; on the CPU, so the same for every device
+        # Which blocks are next; on the CPU, so the same for every device.
+        self.random = torch.Generator().manual_seed(seed)
         torch.manual_seed(seed)  # what is dropped: F.dropout takes no generator
         self.then = clock()
 
@@ -103,7 +104,8 @@ class Trainer:
     def random_blocks(self) -> Tensor:
         """Return (batch, context + 1) ids from anywhere in the text."""
         context = self.model.config.n_ctx
-        starts = torch.randint(len(self.ids) - context, (self.recipe.batch, 1), generator=self.random)
+        starts = torch.randint(len(self.ids) - context, (self.recipe.batch, 1),
+                               generator=self.random)
         return self.ids[(starts + torch.arange(context + 1)).to(self.ids.device)]
 
     def loss(self, blocks: Tensor) -> Tensor:
@@ -137,7 +139,8 @@ class Trainer:
         """Go on from what `state` returned."""
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.step, self.seconds, self.last_loss = state["step"], state["seconds"], state["last_loss"]
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.last_loss = state["last_loss"]
         self.curve = [Measurement(**point | {"held_out": Evaluation(**point["held_out"])})
                       for point in state["curve"]]
         self.weights = state["weights"]
@@ -175,7 +178,7 @@ def save_checkpoint(contents: dict, path: Path) -> None:
 
 
 def read_checkpoint(path: Path) -> dict:
-    """Return what `save_checkpoint` wrote. Raises ValueError for a file that is damaged or another's."""
+    """Return what `save_checkpoint` wrote. Raises ValueError for a file that is anything else."""
     with expecting_a_checkpoint(path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says much about files that are not its own
         return torch.load(path, map_location="cpu", weights_only=True)
@@ -183,7 +186,7 @@ def read_checkpoint(path: Path) -> dict:
 
 @contextmanager
 def expecting_a_checkpoint(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in the block into ValueError: the file at `path` is not what it should be."""
+    """Raise ValueError, which says that the file is no checkpoint, where the block fails."""
     try:
         yield
     except Exception as error:  # whatever another program's file leads to, in torch or here

@@ -19,8 +19,8 @@ def distillation_loss(logits: Tensor, teacher_logits: Tensor, targets: Tensor,
     """Return kl_share * KL(p || q) + (1 - kl_share) * next-token loss, means in nats.
 
     p is the teacher's distribution, q ours. A drafted token is accepted with probability
-    sum(min(p, q)) = 1 - |p - q| / 2, and KL bounds that distance (Pinsker): the draft has to be like its
-    target, right or wrong. The text itself says only one token of p at a time.
+    sum(min(p, q)) = 1 - |p - q| / 2, and KL bounds that distance (Pinsker): the draft has to be
+    like its target, right or wrong. The text itself says only one token of p at a time.
     logits, teacher_logits: (B, T, n_vocab), targets: (B, T)
     """
     log_q = logits.float().log_softmax(-1).flatten(0, 1)  # (B * T, n_vocab)
@@ -31,7 +31,10 @@ def distillation_loss(logits: Tensor, teacher_logits: Tensor, targets: Tensor,
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Means over the positions of a text. The last two compare with a target, and are None without one."""
+    """Means over the positions of a text.
+
+    The last two compare with a target, and are None without one.
+    """
 
     tokens: int
     loss: float  # of the next token, in nats
@@ -42,7 +45,10 @@ class Evaluation:
 
     @property
     def score(self) -> float:
-        """Return how good it is; higher is better. A draft is good when it is accepted, not when its own loss is low."""
+        """Return how good it is; higher is better.
+
+        A draft is good when it is accepted, not when its own loss is low.
+        """
         return -self.loss if self.acceptance is None else self.acceptance
 
 
@@ -86,7 +92,8 @@ def split_block(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_blocks(ids: Tensor, context: int, most: int | None = None) -> Tensor:
-    """Cut (N,) ids into (n, context + 1) blocks, each starting with the last token of the one before it.
+    """Cut (N,) ids into (n, context + 1) blocks, each starting with the last token of the one
+    before it.
 
     most: at most about so many tokens, from blocks spread evenly over the text.
     """

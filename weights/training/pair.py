@@ -34,8 +34,8 @@ NOT_COMPARED = ("text", "held_out", "out", "resume")
 def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) -> None:
     """Make out/large, then out/small, its draft; with `resume`, from where the checkpoint says.
 
-    Raises ValueError for a device that is not there, or the checkpoint of another run; KeyboardInterrupt
-    after Ctrl-C, once the best weights so far and a checkpoint are written.
+    Raises ValueError for a device that is not there, or the checkpoint of another run;
+    KeyboardInterrupt after Ctrl-C, once the best weights so far and a checkpoint are written.
     """
     run = PairTraining(options, corpus, checkpoint)
     earlier = run.earlier() if options.resume else None
@@ -61,14 +61,18 @@ class PairTraining:
         self.n_vocab = len(corpus.vocabulary) + 1
         self.ids = torch.frombuffer(corpus.train, dtype=torch.int32).to(self.device)
         self.held_out = torch.frombuffer(corpus.held_out, dtype=torch.int32).to(self.device)
-        self.settings = {key: value for key, value in vars(options).items() if key not in NOT_COMPARED}
+        self.settings = {key: value for key, value in vars(options).items()
+                         if key not in NOT_COMPARED}
         self.settings |= {"device": self.device.type, "digests": corpus.digests}
 
     def folder(self, name: str) -> Path:
         return self.options.out / FOLDER[name]
 
     def earlier(self) -> dict:
-        """Return the checkpoint of the run that is to go on. Raises ValueError if that was another run."""
+        """Return the checkpoint of the run that is to go on.
+
+        Raises ValueError if that was another run.
+        """
         earlier, out = read_checkpoint(self.checkpoint), self.options.out
         with expecting_a_checkpoint(self.checkpoint):
             begun = {key: earlier["settings"][key] for key in self.settings}
@@ -77,14 +81,16 @@ class PairTraining:
         for key, value in self.settings.items():
             before = begun[key]
             if before != value and key == "digests":
-                raise ValueError(f"the run in {out} was begun with another text than {self.options.text}")
+                raise ValueError(f"the run in {out} was begun with another text than "
+                                 f"{self.options.text}")
             if before != value:
                 raise ValueError(f"the run in {out} was begun with {as_option(key, before)}, "
-                                 f"not {as_option(key, value)}; --resume goes on with the same options")
+                                 f"not {as_option(key, value)}; "
+                                 "--resume goes on with the same options")
         return earlier
 
     def make(self, name: str, target: GPT2 | None, earlier: dict | None) -> None:
-        """Train one model and write its folder. Raises KeyboardInterrupt if it was asked to stop."""
+        """Train a model and write its folder. Raises KeyboardInterrupt if it was asked to stop."""
         trainer = self.trainer(name, target)
         if earlier is not None:
             with expecting_a_checkpoint(self.checkpoint):
@@ -155,7 +161,7 @@ class PairTraining:
 
 
 def make_recipe(options: argparse.Namespace, name: str) -> Recipe:
-    """Return the settings of the target's or the draft's training, with its share of the minutes."""
+    """Return the settings of one model's training, with its share of the minutes."""
     seconds = math.inf if options.minutes is None else 60 * options.minutes
     steps = math.inf if options.steps is None else options.steps
     if name == "target":

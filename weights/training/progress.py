@@ -25,7 +25,7 @@ class Progress:
             self.points = len(trainer.curve)
             tell(clear, end="")
             tell(self.line(trainer))
-        elif terminal and monotonic() - self.shown > 1:  # to look at the loss is to wait for the device
+        elif terminal and monotonic() - self.shown > 1:  # seldom: the loss has to be waited for
             self.shown = monotonic()
             tell(clear, end="")
             tell(first_line(self.line(trainer)), end="")
