@@ -338,6 +338,16 @@ sys.exit(main(sys.argv[2:]))
         assert load_model(out / "large").config.n_vocab == 280
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close in another way there")
+def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
+    command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"), *shlex.split(SMALL)]
+    with subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE) as process:
+        process.stderr.close()
+        process.stderr = None
+        assert process.wait(timeout=180) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["large", "small"]
+
+
 def test_help_and_refusals_do_without_torch(text, tmp_path):
     program = ("import sys; sys.modules['torch'] = None\nfrom weights.train import main\n"
                "print(main(sys.argv[1:3] + ['--out', sys.argv[3] + '/out']), main(sys.argv[2:3]+ ['--out', sys.argv[3]]))\nmain(['--help'])")
