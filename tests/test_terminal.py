@@ -69,7 +69,7 @@ def test_text_comes_as_it_would_be_folded_whole(seed, color):
 
 
 def test_the_table_fits_into_60_columns():
-    rounds = [Round([1] * 1024, 1024, 2, "bonus", 1e-6, None, None, "context")] * 9
+    rounds = [Round([1] * 1024, 1024, 2, "bonus", (0, 0), None, "context", 1e-6)] * 9
     assert max(map(len, table({"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}).splitlines())) <= 60
 
 
