@@ -1,4 +1,4 @@
-"""What every model here can do: read new tokens after those in its cache, and say what may follow."""
+"""What every model here can do: read new tokens after those in its cache, and rate the next one."""
 from typing import NamedTuple, Protocol
 
 import torch
@@ -25,14 +25,14 @@ class Sizes(Protocol):
 
 
 class Place(NamedTuple):
-    """Where new tokens stand, if not simply one after the other: in trees and batches, for example."""
+    """Where new tokens stand, if not simply one after the other: in a tree, or in a batch."""
 
     positions: Tensor  # (T,) or (B, T), each below n_ctx
     mask: Tensor  # (T, S) or (B, 1, T, S), added to the scores: 0 = visible, -inf = hidden
 
 
 class Decoder(nn.Module):
-    """A language model. Its class says only what lies between ids and logits: `read` and `logits`."""
+    """A language model. A family says only what is its own: `read`, `logits` and `embedding`."""
 
     config: Sizes
 
@@ -65,16 +65,16 @@ class Decoder(nn.Module):
 
     def forward(self, tokens: Tensor, cache: KVCache | None = None, last: int | None = None,
                 place: Place | None = None) -> Tensor:
-        """Return the logits for the token after each of the last positions, (B, last or T, n_vocab).
+        """Return logits for the token after each of the last positions, (B, last or T, n_vocab).
 
         tokens: (B, T) ids, T >= 1, which follow what `cache` holds; the cache then holds them too.
         last: how many of the last positions: all T when None, none when 0.
         place: where the tokens stand, if not one after the other, right after the cached ones. Then
         it is the caller who sees to it that the positions are within the context.
 
-        Raises ValueError when the context, or the cache, has no room for them, or `last` is more than
-        T. A forward with a cache is for inference only: it overwrites memory that a backward pass
-        would need.
+        Raises ValueError when the context, or the cache, has no room for them, or `last` is more
+        than T. A forward with a cache is for inference only: it overwrites memory that a backward
+        pass would need.
         """
         embedding = self.embedding
         tokens = tokens.to(embedding.device)
@@ -92,23 +92,27 @@ class Decoder(nn.Module):
         return self.logits(x[:, T - last:])  # (B, last, n_vocab)
 
     def new_cache(self, capacity: int, batch: int = 1) -> KVCache:
-        """Return an empty cache for `capacity` positions of `batch` sequences, on the model's device
-        and in its dtype. Raises ValueError for a negative capacity."""
+        """Return an empty cache for `capacity` positions of `batch` sequences.
+
+        It is on the model's device and in its dtype. Raises ValueError for a negative capacity.
+        """
         config = self.config
         return KVCache(config.n_layer, config.n_head, config.d_head, capacity, batch,
                        self.device, self.dtype)
 
 
 class TiedHead(nn.Module):
-    """An output head without weights of its own: it compares x with the embedding of every token."""
+    """An output head without weights: it compares x with the embedding of every token."""
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         return F.linear(x, wte)  # (B, T, n_vocab)
 
 
 def check_block(config: Sizes, start: int, T: int, last: int) -> None:
-    """Raise ValueError unless T tokens after `start` others fit into the context, and `last` of them
-    can be asked for."""
+    """Raise ValueError unless T tokens after `start` others fit into the context.
+
+    And unless the logits of `last` of them can be asked for.
+    """
     if start + T > config.n_ctx:
         raise ValueError(f"the model reads at most {config.n_ctx} tokens, not {start + T}")
     check_last(T, last)

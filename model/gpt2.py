@@ -24,13 +24,14 @@ class GPT2Config:
     n_embd: int  # width of the residual stream; every head gets n_embd / n_head of it
     n_vocab: int = 50257  # ids that stand for a text
     n_ctx: int = 1024  # the most token ids the model can read at once
-    n_padding: int = 0  # rows of the embedding after the vocabulary, which some files have: never used
+    n_padding: int = 0  # more rows of the embedding, which some files have and nothing uses
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             least = 0 if name == "n_padding" else 1
             if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}")
         if self.n_embd % self.n_head:
             raise ValueError(f"n_embd {self.n_embd} is not divisible by n_head {self.n_head}")
 
@@ -86,7 +87,7 @@ class Block(nn.Module):
 
 
 class GPT2(Decoder):
-    """A GPT-2 with PyTorch's initial weights, until a checkpoint is loaded (`weights.load_model`)."""
+    """A GPT-2 with PyTorch's initial weights; `weights.load_model` makes one with trained ones."""
 
     config: GPT2Config
 
@@ -101,7 +102,7 @@ class GPT2(Decoder):
 
     def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
              cache: KVCache | None) -> Tensor:
-        # A slice of the table is a view; a lookup of positions costs a small model 2 to 4 % of a step.
+        # Positions may be a slice, a mere view: looking them up costs 2 to 4 % of a small step.
         x = self.wte(tokens) + self.wpe.weight[positions]  # (B, T, n_embd)
         for layer, block in enumerate(self.h):
             x = block(x, mask, cache, layer)

@@ -29,8 +29,8 @@ class KVCache:
         """Write T new positions of one layer after `length`; return all keys and values up to them.
 
         k, v: (B, n_head, T, d_head). Returns two views (B, n_head, length + T, d_head). `length`
-        itself moves only when every layer is written, with `extend`, so that a forward pass cut short
-        leaves the cache as it was. Raises ValueError if they do not fit.
+        itself moves only when every layer is written, with `extend`, so that a forward pass cut
+        short leaves the cache as it was. Raises ValueError if they do not fit.
         """
         end = self.length + k.shape[2]
         if end > self.capacity:

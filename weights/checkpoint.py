@@ -1,10 +1,10 @@
 """One model.safetensors file in GPT-2's official layout, read into a model tensor by tensor.
 
-The file is checked with the safetensors library, and then read with plain reads, not through a memory
-map. So it is opened twice, which is quick on a network drive too, and its pages are never held by the
-process beside the model.
+The safetensors library opens the file once and checks it. It is opened once more to read it:
+opening it anew for every tensor would be slow on a network drive.
 """
 import json
+import mmap
 import re
 from collections.abc import Callable
 from io import BufferedReader
@@ -15,22 +15,22 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from model import GPT2, GPT2Config
-from model.fast.meta import without_memory
+from model.meta import without_memory
 from weights.broken import FETCH_AGAIN, missing_file, what_is_wrong
 from weights.errors import WeightsError
 
-# The official files come from a layer type (Conv1D) that stores its matrix [in, out]; nn.Linear stores
-# [out, in]. By name, not by shape: attn.c_proj is square, and would fit either way.
+# The official files come from a layer type (Conv1D) that stores its matrix [in, out]; nn.Linear
+# stores [out, in]. By name, not by shape: attn.c_proj is square, and would fit either way.
 CONV1D = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 MASK_BUFFER = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # the causal mask, no weight
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def find_weights(path: Path, config: GPT2Config, dtype: torch.dtype) -> tuple[GPT2, dict[str, str]]:
-    """Make a model of this shape `without_memory`, and find the key in the file of each of its weights.
+    """Make a model of this shape `without_memory`, and find the key of each weight in the file.
 
-    Reads the file's header, and the output head if there is one. Raises WeightsError if the file is not
-    what its name says, or its tensors are not exactly those of such a model.
+    Reads the file's header, and the output head if there is one. Raises WeightsError if the file is
+    not what its name says, or its tensors are not exactly those of such a model.
     """
     with open_weights(path) as file:
         keys = match_keys(file, path)
@@ -46,9 +46,9 @@ def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.de
                  layer: Callable[[Tensor, Tensor], nn.Module] | None = None) -> None:
     """Fill the model of `find_weights` with the weights in the file, in the model's dtype.
 
-    layer: builds a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,), which it
-    must copy; None for nn.Linear. Writing a weight twice (as stored, then repacked) would take up to
-    twice as long.
+    layer: builds a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,), which
+    it must copy; None for nn.Linear. Writing a weight twice (as stored, then repacked) would take
+    up to twice as long.
 
     Memory: the model, and one layer at a time. Raises WeightsError if a weight is not finite.
     """
@@ -58,7 +58,10 @@ def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.de
         for name, part in list(model.named_modules()):
             stored = {}
             for leaf, _ in part.named_parameters(recurse=False):
-                stored[leaf] = read_tensor(file, entries, keys[f"{name}.{leaf}"], path)
+                key = keys[f"{name}.{leaf}"]
+                tensor = read_tensor(file, entries[key])
+                check_finite(tensor, key, path)
+                stored[leaf] = tensor.T if key.endswith(CONV1D) else tensor
             if layer is not None and isinstance(part, nn.Linear):
                 weight, bias = stored["weight"].to(dtype), stored["bias"].to(dtype)
                 model.set_submodule(name, layer(weight, bias))
@@ -78,7 +81,7 @@ def open_weights(path: Path) -> safe_open:
 
 
 def match_keys(file: safe_open, path: Path) -> dict[str, str]:
-    """Return {name in GPT2: key in the file}, without the `transformer.` prefix and the mask buffers."""
+    """Return {name in GPT2: key in the file}, without the prefix and the mask buffers."""
     keys = {}
     for key in sorted(file.keys()):
         name = key.removeprefix("transformer.")
@@ -91,8 +94,7 @@ def match_keys(file: safe_open, path: Path) -> dict[str, str]:
 
 
 def check_tensors(file: safe_open, keys: dict[str, str], model: GPT2, path: Path) -> None:
-    """Raise WeightsError unless every weight of the model is there, in its shape and as floating point,
-    and nothing else is."""
+    """Raise WeightsError unless just the model's weights are there, in its shapes, as floats."""
     weights = dict(model.named_parameters())
     for name, weight in weights.items():
         if name not in keys:
@@ -114,7 +116,7 @@ def check_tensors(file: safe_open, keys: dict[str, str], model: GPT2, path: Path
 
 
 def check_tied_head(file: safe_open, keys: dict[str, str], path: Path) -> None:
-    """Raise WeightsError unless the head equals the token embedding: it may be repeated, not changed."""
+    """Raise WeightsError unless a repeated token embedding equals the first."""
     head, wte = file.get_tensor(keys["lm_head.weight"]), file.get_tensor(keys["wte.weight"])
     if head.dtype != wte.dtype or not torch.equal(head, wte):
         raise WeightsError(f"{path}: lm_head.weight differs from wte.weight, "
@@ -122,7 +124,7 @@ def check_tied_head(file: safe_open, keys: dict[str, str], path: Path) -> None:
 
 
 def read_header(file: BufferedReader) -> dict[str, dict]:
-    """Read each tensor's dtype, its shape, and its first and last byte in the file, by its key."""
+    """Return, by key, each tensor's dtype and shape, and where its bytes are in the file."""
     size = int.from_bytes(file.read(8), "little")
     entries = json.loads(file.read(size))
     entries.pop("__metadata__", None)
@@ -131,21 +133,25 @@ def read_header(file: BufferedReader) -> dict[str, dict]:
     return entries
 
 
-def read_tensor(file: BufferedReader, entries: dict[str, dict], key: str, path: Path) -> Tensor:
-    """Read one tensor, the way round that nn.Linear wants it.
+def read_tensor(file: BufferedReader, entry: dict) -> Tensor:
+    """Return one tensor as it is stored, in the file's own memory: a copy of it has to be made.
 
-    Raises WeightsError unless all of its numbers are finite.
+    Each tensor has a memory map of its own, which goes with it and gives its pages back to the
+    system. With one map for all, the process would end up holding both the file and the model.
     """
-    entry = entries[key]
     start, end = entry["bytes"]
-    buffer = bytearray(end - start)
-    file.seek(start)
-    if file.readinto(buffer) < len(buffer):
-        raise WeightsError(f"{path} was changed while it was read; load it again")
-    stored = torch.frombuffer(buffer, dtype=FLOATS[entry["dtype"]]).view(entry["shape"])
+    before = start % mmap.ALLOCATIONGRANULARITY  # where maps can begin
+    pages = mmap.mmap(file.fileno(), end - start + before, offset=start - before,
+                      access=mmap.ACCESS_COPY)  # PyTorch warns of memory that cannot be written
+    dtype = FLOATS[entry["dtype"]]
+    count = (end - start) // dtype.itemsize
+    return torch.frombuffer(pages, dtype=dtype, count=count, offset=before).view(entry["shape"])
+
+
+def check_finite(stored: Tensor, key: str, path: Path) -> None:
+    """Raise WeightsError if a weight is NaN or infinite."""
     if not all(extreme.isfinite() for extreme in stored.aminmax()):
         raise WeightsError(f"{path}: {key} holds NaN or infinity; {FETCH_AGAIN}, or train it again")
-    return stored.T if key.endswith(CONV1D) else stored
 
 
 def copy_of(stored: Tensor, device: torch.device | str, dtype: torch.dtype) -> Tensor:

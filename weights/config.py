@@ -1,11 +1,13 @@
-"""config.json, as GPT-2's repositories have it: five sizes, and the promise of GPT-2's forward pass."""
+"""config.json, as GPT-2's repositories have it: five sizes, and the promise of GPT-2's forward
+pass."""
 import json
 from pathlib import Path
 
 from weights.errors import WeightsError
 
-# What `model/` computes. A config that leaves one of these out means the first value, as it does in the
-# reference implementation; one that says something else would load well and compute something wrong.
+# What `model/` computes. A config that leaves one of these out means the first value, as it does in
+# the reference implementation; one that says something else would load well and compute something
+# wrong.
 GPT2_FORWARD: dict[str, list] = {
     "activation_function": ["gelu_new", "gelu_pytorch_tanh"],  # two names of the tanh form
     "layer_norm_epsilon": [1e-5],
@@ -22,8 +24,8 @@ def read_config(path: Path) -> dict[str, int]:
     """Read the sizes in a config.json, under the names of GPT2Config.
 
     Its vocab_size is n_rows here, the rows of the embedding: there may be more of them than tokens.
-    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is not
-    a plain GPT-2.
+    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is
+    not a plain GPT-2.
     """
     values = _read_json(path)
     if values.get("model_type") != "gpt2":

@@ -22,9 +22,9 @@ def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cp
     name_or_path: `weights.registry.resolve` says how it is read.
     device, dtype: where the weights go, and in which number format.
 
-    Files of the hub are downloaded once, into its usual cache. Raises WeightsError if the name or its
-    files are no good, DownloadError if a file cannot be fetched. `weights.load_fast` loads the same
-    model, faster for decoding on a CPU.
+    Files of the hub are downloaded once, into its usual cache. Raises WeightsError if the name or
+    its files are no good, DownloadError if a file cannot be fetched. `weights.load_fast` loads the
+    same model, faster for decoding on a CPU.
     """
     config, path = find_checkpoint(name_or_path)
     model, keys = find_weights(path, config, dtype)

@@ -1,10 +1,11 @@
-"""Tokenizers: byte pair encoding by tiktoken, with GPT-2's vocabulary or a smaller one of the same kind.
+"""Tokenizers: byte pair encoding by tiktoken, with GPT-2's vocabulary or a smaller one of the same
+kind.
 
-A vocabulary file has tiktoken's own format: a line for each token, its bytes in base64, a space, its
-rank, which is also its id. gpt2.tiktoken was made from OpenAI's vocab.bpe and encoder.json (MIT
-licence) with `tiktoken.load.data_gym_to_mergeable_bpe_ranks`, and has come out equal, byte for byte, to
-the r50k_base.tiktoken that OpenAI publishes. It is part of this project, so no tokenizer ever needs the
-network. Nothing here imports torch.
+A vocabulary file has tiktoken's own format: a line for each token, its bytes in base64, a space,
+its rank, which is also its id. gpt2.tiktoken was made from OpenAI's vocab.bpe and encoder.json (MIT
+licence) with `tiktoken.load.data_gym_to_mergeable_bpe_ranks`, and has come out equal, byte for
+byte, to the r50k_base.tiktoken that OpenAI publishes. It is part of this project, so no tokenizer
+ever needs the network. Nothing here imports torch.
 """
 import base64
 import hashlib
@@ -20,19 +21,21 @@ from weights.registry import OFFICIAL, Repository, resolve
 
 END_OF_TEXT = "<|endoftext|>"
 # How text is cut into pieces before any merging: contractions, words, numbers, other signs, spaces.
-# GPT-2's pattern in the form tiktoken gives it: "++", which never gives back what it took, and "\s++$"
-# change no piece and only save time.
-GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+# GPT-2's pattern in the form tiktoken gives it: "++", which never gives back what it took, and
+# "\s++$" change no piece and only save time.
+GPT2_PATTERN = (r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++"""
+                r"""|\s++$|\s+(?!\S)|\s""")
 GPT2_FILE = Path(__file__).parent / "gpt2.tiktoken"
 GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 GPT2_N_VOCAB = 50257
 
 
 def load_tokenizer(name_or_path: str | os.PathLike) -> tiktoken.Encoding:
-    """Load the tokenizer of a model: the one *.tiktoken file in its folder, else GPT-2's if it fits.
+    """Load the tokenizer of a model: the one *.tiktoken file in its folder, else GPT-2's if it
+    fits.
 
-    GPT-2's fits a model whose embedding has a row for each of its 50,257 tokens, and fewer than 1,024
-    more, which are padding. Of a repository of the hub only the number of rows is looked at.
+    GPT-2's fits a model whose embedding has a row for each of its 50,257 tokens, and fewer than
+    1,024 more, which are padding. Of a repository of the hub only the number of rows is looked at.
 
     Raises WeightsError if there is no vocabulary, or it does not fit the model; DownloadError if a
     repository's config.json cannot be fetched.
@@ -59,8 +62,8 @@ def load_tokenizer(name_or_path: str | os.PathLike) -> tiktoken.Encoding:
 def count_tokens(source: Path | Repository, n_rows: int) -> int:
     """Return how many of the embedding's n_rows stand for a text; the rest is padding.
 
-    Where no vocabulary is known, all do. Raises WeightsError if the folder's own vocabulary is no good
-    or does not fit.
+    Where no vocabulary is known, all do. Raises WeightsError if the folder's own vocabulary is no
+    good or does not fit.
     """
     file = None if isinstance(source, Repository) else own_vocabulary(source)
     if file is None:
@@ -100,25 +103,28 @@ def gpt2_tokenizer() -> tiktoken.Encoding:
     Raises WeightsError if the file is not the one committed.
     """
     if hashlib.sha256(GPT2_FILE.read_bytes()).hexdigest() != GPT2_SHA256:
-        raise WeightsError(f"{GPT2_FILE} has been changed or damaged; restore it with `git checkout`")
+        raise WeightsError(f"{GPT2_FILE} has been changed or damaged; "
+                           "restore it with `git checkout`")
     return read_vocabulary(GPT2_FILE)
 
 
 def read_vocabulary(path: Path) -> tiktoken.Encoding:
-    """Read the vocabulary in a file, with GPT-2's pattern, and `<|endoftext|>` after the last token.
+    """Read the vocabulary in a file, with GPT-2's pattern, and `<|endoftext|>` after the last
+    token.
 
     Raises WeightsError as `read_ranks` does.
     """
     ranks = read_ranks(path)
-    return tiktoken.Encoding(path.stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks,
-                             special_tokens={END_OF_TEXT: len(ranks)}, explicit_n_vocab=len(ranks) + 1)
+    return tiktoken.Encoding(
+        path.stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks,
+        special_tokens={END_OF_TEXT: len(ranks)}, explicit_n_vocab=len(ranks) + 1)
 
 
 def read_ranks(path: Path) -> dict[bytes, int]:
     """Read the tokens in a file and their ids.
 
-    Raises WeightsError unless the ids are 0, 1, 2, … and every single byte is a token, so that any text
-    has ids.
+    Raises WeightsError unless the ids are 0, 1, 2, … and every single byte is a token, so that any
+    text has ids.
     """
     try:
         lines = [line.split() for line in path.read_bytes().splitlines()]
@@ -127,12 +133,14 @@ def read_ranks(path: Path) -> dict[bytes, int]:
         raise WeightsError(f"{path} is not a vocabulary in tiktoken's format: {error}") from error
     numbered = sorted(ranks.values()) == list(range(len(lines)))
     if not numbered or any(bytes([byte]) not in ranks for byte in range(256)):
-        raise WeightsError(f"{path} must number its tokens 0, 1, 2, … and have all 256 bytes among them")
+        raise WeightsError(f"{path} must number its tokens 0, 1, 2, … "
+                           "and have all 256 bytes among them")
     return ranks
 
 
 def vocabulary_difference(a: tiktoken.Encoding, b: tiktoken.Encoding) -> str | None:
-    """Return the first difference between two vocabularies in one line, or None if there is none."""
+    """Return the first difference between two vocabularies in one line, or None if there is
+    none."""
     if a.n_vocab != b.n_vocab:
         return f"{a.n_vocab} tokens against {b.n_vocab}"
     for token in range(a.n_vocab):

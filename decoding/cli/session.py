@@ -45,37 +45,26 @@ class Session:
                                    "choose another --draft")
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
-<<<<<<< HEAD
-        rows = 1 if options.gamma is None else most(self.gamma()) + 1
-        self.model = self.load(options.target, rows)
+        tokens_per_pass = 1 if options.gamma is None else most(self.gamma()) + 1
+        self.model = self.load(options.target, tokens_per_pass)
         check_request(self.model.config, self.prompt, options.max_new_tokens)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
-=======
-        tokens_per_pass = 1 if options.gamma is None else as_gamma(options.gamma).largest + 1
-        self.model = self.load(options.target, tokens_per_pass)
-        check_request(self.model, self.prompt, options.max_new_tokens)
->>>>>>> model
         if options.draft == LOOKUP:
             self.draft = LookupDrafter(self.model.config.n_vocab)
         elif options.draft is not None:
-            self.draft = self.ready(self.load(options.draft, 2), 2)  # it catches up with two tokens after full acceptance
-<<<<<<< HEAD
-        self.target = self.ready(self.model, rows)
-=======
+            # It catches up with two tokens after full acceptance.
+            self.draft = self.ready(self.load(options.draft, 2), 2)
         self.target = self.ready(self.model, tokens_per_pass)
-        self.sampling = Sampling(options.temperature, options.top_k, options.top_p, self.noise())
->>>>>>> model
 
     def load(self, name: str, tokens_per_pass: int) -> GPT2:
         dtype = getattr(torch, self.options.dtype)
         return load_fast(name, self.device, dtype, self.options.linear, tokens_per_pass)
 
-<<<<<<< HEAD
-    def ready(self, model: GPT2, rows: int) -> Model:
-        """The model as the loops shall run it; `rows` is the largest block they feed it again and again."""
+    def ready(self, model: GPT2, tokens_per_pass: int) -> Model:
+        """The model as the loops shall run it, and feed it up to so many tokens again and again."""
         if self.options.compile:
-            return self.coupled(GraphedGPT2(model, (1, rows)))
+            return self.coupled(Graphed(model, (1, tokens_per_pass)))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
 
     def coupled(self, model: Model) -> Model:
@@ -85,11 +74,6 @@ class Session:
     def gamma(self) -> int | Gamma:
         """A number, or a new object that chooses for one run."""
         return AdaptiveGamma() if self.options.gamma == "auto" else self.options.gamma
-=======
-    def ready(self, model: GPT2, tokens_per_pass: int) -> GPT2 | Graphed:
-        """The model as the loops shall run it, and feed it up to so many tokens again and again."""
-        return Graphed(model, (1, tokens_per_pass)) if self.options.compile else model
->>>>>>> model
 
     def encode(self, text: str) -> list[int]:
         """The ids of the prompt; those of an empty one are <|endoftext|>, which GPT-2 was trained to start from."""

@@ -1,1 +1,1 @@
-"""What makes a model faster without changing what it computes. Programs use it; nobody needs to read it."""
+"""Speed, for programs: nothing here changes what a model computes."""

@@ -1,10 +1,10 @@
 """Layouts for a model that is only run: the same weights, as this processor reads them best.
 
-Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one. On
-many processors nn.Linear is far from that: the library behind it is made for many tokens, and
+Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one.
+On many processors nn.Linear is far from that: the library behind it is made for many tokens, and
 rearranges the matrix whenever there is more than one. `model.fast.strips` and `model.fast.onednn`
-rearrange it once. Here the fastest of the three is found by timing them, and so is the fastest output
-head of those in `model.fast.output_heads`.
+rearrange it once. Here the fastest of the three is found by timing them, and so is the fastest
+output head of those in `model.fast.output_heads`.
 """
 import math
 import time
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from model.decoder import Decoder, TiedHead
-from model.fast.meta import NoInitialValues
+from model.meta import NoInitialValues
 from model.fast.onednn import OneDNNLinear
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
@@ -32,7 +32,7 @@ LONG_ENOUGH, OFTEN_ENOUGH = 0.1, 8  # seconds and turns to time each number of t
 # Bytes of layers that each candidate is timed with. Taking turns, they push each other out of the
 # processor's cache.
 SAMPLE = 2**24
-# What `fastest` has found, by the shapes of a model's embedding and layers, dtype and tokens per pass.
+# What `fastest` has found, by the shapes of embedding and layers, dtype and tokens per pass.
 FOUND: dict[Hashable, tuple[str, type[TiedHead]]] = {}
 
 Layer = Callable[[Tensor], Tensor]
@@ -56,10 +56,10 @@ def layout_name(model: nn.Module) -> str:
 def pack(model: Decoder, linear: str = "auto", tokens_per_pass: int = 5) -> Decoder:
     """Give the model, in place, the fastest layers and output head there are here; return it.
 
-    For linear and tokens_per_pass see `layout_for`. A packed model computes the same up to rounding,
-    but is for inference: it stays on its device and in its dtype, and is not packed again.
-    `copy.deepcopy(model)` is a plain model. Needs memory for one matrix of each shape more than the
-    model has. Raises ValueError as `layout_for` does, and for a packed model.
+    For linear and tokens_per_pass see `layout_for`. A packed model computes the same up to
+    rounding, but is for inference: it stays on its device and in its dtype, and is not packed
+    again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix of each shape more
+    than the model has. Raises ValueError as `layout_for` does, and for a packed model.
     """
     layers = {name: layer for name, layer in model.named_modules(remove_duplicate=False)
               if isinstance(layer, nn.Linear)}
@@ -80,9 +80,9 @@ def layout_for(model: Decoder, device: torch.device | str, linear: str = "auto",
 
     model: plain; only its shapes and its dtype are looked at, so it may be one `without_memory`.
     linear: "auto" for the fastest, "plain" for nn.Linear as it is.
-    tokens_per_pass: how many tokens the model will read at once, again and again: gamma + 1 if it is to
-    verify, 1 for plain decoding, 2 for a draft, which reads two tokens when all of its last ones were
-    accepted. It still reads any other number, but not always as fast as it could.
+    tokens_per_pass: how many tokens the model will read at once, again and again: gamma + 1 if it
+    is to verify, 1 for plain decoding, 2 for a draft, which reads two tokens when all of its last
+    ones were accepted. It still reads any other number, but not always as fast as it could.
 
     Raises ValueError for any other `linear`, and for tokens_per_pass below 1.
     """
@@ -106,16 +106,16 @@ def packed_layers(tokens: int) -> dict[str, MakeLayer]:
 def fastest(model: Decoder, tokens: int) -> tuple[str, type[TiedHead]]:
     """Return the name of the fastest layers for a model of these shapes, and the fastest head.
 
-    Found out once in a process, so that the same weights loaded twice, for the same number of tokens,
-    give the same logits. Takes one to two seconds for GPT-2 Large, and memory for three of its blocks,
-    for small models for SAMPLE times three or four.
+    Found out once in a process, so that the same weights loaded twice, for the same number of
+    tokens, give the same logits. Takes one to two seconds for GPT-2 Large, and memory for three of
+    its blocks, for small models for SAMPLE times three or four.
     """
     shapes = [layer.weight.shape for layer in linear_layers(blocks_of(model)[0])]
     key = (model.embedding.shape, model.dtype, *shapes, tokens)
     if key not in FOUND:
         name = fastest_layers(sample(model), tokens)
-        # Beside nn.Linear nothing would say that the other heads are for inference, and for one dtype
-        # and device.
+        # Beside nn.Linear nothing would say that the other heads are for inference, and for one
+        # dtype and device.
         heads = HEADS_THAT_CAN_BE_TRAINED if name == PLAIN else HEADS
         FOUND[key] = name, fastest_head(model.embedding, heads, tokens)
     return FOUND[key]
@@ -131,7 +131,7 @@ def linear_layers(part: nn.Module) -> list[nn.Linear]:
 
 
 def sample(model: Decoder) -> list[nn.Linear]:
-    """Return layers of the same shapes, on the CPU: of as many blocks as take SAMPLE bytes, or of one.
+    """Return layers of the same shapes, on the CPU: of one block, or as many as SAMPLE bytes hold.
 
     All weights are 1: products with other numbers take as long.
     """
@@ -165,7 +165,8 @@ def fastest_layers(plain: list[nn.Linear], tokens: int) -> str:
 
 
 @torch.no_grad()
-def fastest_head(embedding: Tensor, heads: tuple[type[TiedHead], ...], tokens: int) -> type[TiedHead]:
+def fastest_head(embedding: Tensor, heads: tuple[type[TiedHead], ...],
+                 tokens: int) -> type[TiedHead]:
     """Return the fastest of the heads.
 
     Of a large embedding they share a part; of a small one each is given copies, for the same reason
@@ -187,13 +188,14 @@ def fastest_head(embedding: Tensor, heads: tuple[type[TiedHead], ...], tokens: i
     return quickest(candidates, wte, [width] * max(1, copies), tokens)
 
 
-def quickest(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int], tokens: int) -> Key:
+def quickest(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
+             tokens: int) -> Key:
     """Return the key of the layers whose time for one token plus that for `tokens` is least.
 
     widths: of each layer's input. like: a tensor of their dtype.
 
-    The time is the least one, when nothing disturbs them. They take turns, so that what disturbs one
-    disturbs all; what is much slower than the best is out after two turns.
+    The time is the least one, when nothing disturbs them. They take turns, so that what disturbs
+    one disturbs all; what is much slower than the best is out after two turns.
     """
     totals = dict.fromkeys(candidates, 0.0)
     for n in (1, tokens):

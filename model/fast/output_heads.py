@@ -1,7 +1,7 @@
-"""Faster output heads. All compute x @ wte.T and leave wte unchanged, because it is also the input
-embedding.
+"""Faster output heads. All compute x @ wte.T and leave wte, the input embedding, unchanged.
 
-nn.Linear's way, `model.decoder.TiedHead`, is slow on many processors. `model.fast.layouts` times them.
+nn.Linear's way, `model.decoder.TiedHead`, is slow on many processors. `model.fast.layouts` times
+them.
 """
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from model.fast.onednn import convolve
 
 
 class TurnedHead(TiedHead):
-    """For several tokens the embedding stands on the left of the product, which is then turned back."""
+    """For several tokens the embedding is the left factor; the product is then turned back."""
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         rows = x.flatten(0, -2)  # (N, n_embd)
@@ -27,8 +27,10 @@ class TurnedHead(TiedHead):
 
 
 class OneTokenHead(TurnedHead):
-    """For one token oneDNN's linear layer, which would rearrange the embedding for more. For inference
-    only."""
+    """For one token oneDNN's linear layer, which would rearrange the embedding for more.
+
+    For inference only.
+    """
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         if x.shape[:-1].numel() != 1:

@@ -1,8 +1,9 @@
 """A linear layer whose weight is cut into strips.
 
-A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the other,
-the WIDTH weights that it is multiplied by, which a few vector instructions do at once. The product is
-one small product for each strip, all in one call of PyTorch, which reads the memory from front to back.
+A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the
+other, the WIDTH weights that it is multiplied by, which a few vector instructions do at once. The
+product is one small product for each strip, all in one call of PyTorch, which reads the memory from
+front to back.
 """
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ WIDTH = 16
 
 
 class StripLinear(nn.Module):
-    """nn.Linear for inference. Raises RuntimeError if the number of outputs is no multiple of WIDTH."""
+    """nn.Linear for inference. Raises RuntimeError unless WIDTH divides the number of outputs."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
