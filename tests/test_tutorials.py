@@ -116,7 +116,7 @@ def assert_same_text(now, stored, where):
 
 
 def stored_times(what):
-    """{notebook: the times in ms that it prints, as in "median step: 9.3 ms"}. what: "step", "round"."""
+    """{notebook: times in ms}, printed as in "median step: 9.3 ms". what: "step" or "round"."""
     times = {}
     for path in NOTEBOOKS:
         text = "".join(map(said, code_cells(read(path))))
