@@ -1,4 +1,6 @@
 """Pictures for the notebooks: what the caches hold, what may look at what."""
+from typing import Any
+
 import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
@@ -9,7 +11,7 @@ from model import GPT2, GPT2Config
 
 # Green is what draft and target agree on, orange the draft's, blue the target's. Readable in black
 # and white: each has its own hatch or line.
-CELLS = {
+CELLS: dict[str, dict[str, Any]] = {
     "settled": {"facecolor": "0.92", "edgecolor": "black"},
     "kept": {"facecolor": "#d5efd5", "edgecolor": "black", "linewidth": 1.8},
     "to be forgotten": {"facecolor": "#f9dcc4", "edgecolor": "#b4510c", "hatch": "xx"},
@@ -25,10 +27,11 @@ def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int
     text: what the round began with; its last `shown` tokens are drawn, and all that came after.
     """
     read, now = text + round.drafted, text + round.emitted
+    draft_cache = round.draft_cache or (0, 0)
     rows = [("target has read", read, round.target_cache[0]),
             ("target, rewound", now, round.target_cache[1]),
-            ("draft has read", read, round.draft_cache[0]),
-            ("draft, rewound", now, round.draft_cache[1]),
+            ("draft has read", read, draft_cache[0]),
+            ("draft, rewound", now, draft_cache[1]),
             ("the text now", now, len(now))]
     first, end = max(0, len(text) - shown), max(len(read), len(now))
     for y, (_, tokens, length) in enumerate(rows):
@@ -102,7 +105,7 @@ def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
     axes.set(xlim=(-0.6, len(mask[0]) - 0.4), ylim=(len(mask) - 0.4, -0.6), aspect="equal",
              xlabel="position that is looked at", ylabel="new token")
     axes.set_xticks(range(len(mask[0])))
-    axes.set_yticks(range(len(mask)), range(start, start + len(mask)))
+    axes.set_yticks(range(len(mask)), [str(start + y) for y in range(len(mask))])
 
 
 @torch.no_grad()
@@ -120,5 +123,5 @@ def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
     before, columns = rows(tokens), []
     for j, token in enumerate(tokens):
         other = (token + 1) % model.config.n_vocab
-        columns.append((rows(tokens[:j] + [other] + tokens[j + 1:]) != before).any(-1))
+        columns.append((rows([*tokens[:j], other, *tokens[j + 1:]]) != before).any(-1))
     return torch.stack(columns, -1)

@@ -21,7 +21,7 @@ def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float 
         expected = truth(*copy.deepcopy(case))
         try:
             got = mine(*copy.deepcopy(case))
-        except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
+        except Exception as error:  # a learner's function may raise anything
             complaint = f"raises   {type(error).__name__}: {error}"
             return wrong(mine, case, complaint, expected)
         try:

@@ -21,7 +21,7 @@ def check_kept(answer) -> str:
 def check_emitted(answer) -> str:
     def truth(drafted, choices):
         n, token = verdict(drafted, choices)
-        return drafted[:n] + [token]
+        return [*drafted[:n], token]
 
     return check(answer, truth, CASES)
 
