@@ -7,15 +7,17 @@ from IPython.display import HTML
 
 from decoding import Round
 
-STYLES = {  # readable in black and white: the fates differ in line, not in colour alone
+# Green is what draft and target agree on, blue the target's own. Readable in black and white: each
+# origin has its own line below.
+STYLES = {
     "accepted": "background:#d5efd5;border-bottom:2px solid #2a7a2a",
-    "correction": "background:#f9dcc4;border-bottom:2px dashed #b4510c;font-weight:bold",
+    "correction": "background:#d6e4f7;border-bottom:2px dashed #1f5fb0;font-weight:bold",
     "bonus": "background:#d6e4f7;border-bottom:3px double #1f5fb0",
 }
 
 
 def colored(rounds: Iterable[Round], tokenizer, prompt: str = "") -> HTML:
-    """The text of a run, each token marked by its origin: accepted draft, correction, or bonus.
+    """Return the text of a run, each token marked by its origin: accepted, correction, or bonus.
 
     A character whose bytes are spread over several tokens is shown with the last of them.
     """

@@ -1,4 +1,6 @@
-"""Pictures that the notebooks draw with a few words: what the caches hold, what may look at what."""
+"""Pictures for the notebooks: what the caches hold, what may look at what."""
+from typing import Any
+
 import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
@@ -7,7 +9,9 @@ from torch import Tensor
 from decoding import Round
 from model import GPT2, GPT2Config
 
-CELLS = {  # readable in black and white: each has its own hatch or line
+# Green is what draft and target agree on, orange the draft's, blue the target's. Readable in black
+# and white: each has its own hatch or line.
+CELLS: dict[str, dict[str, Any]] = {
     "settled": {"facecolor": "0.92", "edgecolor": "black"},
     "kept": {"facecolor": "#d5efd5", "edgecolor": "black", "linewidth": 1.8},
     "to be forgotten": {"facecolor": "#f9dcc4", "edgecolor": "#b4510c", "hatch": "xx"},
@@ -17,13 +21,17 @@ CELLS = {  # readable in black and white: each has its own hatch or line
 
 
 def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int = 3) -> None:
-    """Both caches, before and after the rewind of a round that began with `text`, and the text behind it.
+    """Draw both caches, before and after the rewind of a round, and the text it left.
 
-    The last `shown` tokens of `text` and all that came after. A column is a place in the text.
+    A column is a position in the text.
+    text: what the round began with; its last `shown` tokens are drawn, and all that came after.
     """
     read, now = text + round.drafted, text + round.emitted
-    rows = [("target has read", read, round.target_cache[0]), ("target, rewound", now, round.target_cache[1]),
-            ("draft has read", read, round.draft_cache[0]), ("draft, rewound", now, round.draft_cache[1]),
+    draft_cache = round.draft_cache or (0, 0)
+    rows = [("target has read", read, round.target_cache[0]),
+            ("target, rewound", now, round.target_cache[1]),
+            ("draft has read", read, draft_cache[0]),
+            ("draft, rewound", now, draft_cache[1]),
             ("the text now", now, len(now))]
     first, end = max(0, len(text) - shown), max(len(read), len(now))
     for y, (_, tokens, length) in enumerate(rows):
@@ -31,16 +39,24 @@ def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int
             fate = fate_of(x - len(text), round, tokens is now) if x < length else "nothing"
             axes.add_patch(Rectangle((x - 0.45, y - 0.4), 0.9, 0.8, **CELLS[fate]))
             if x < length:
-                axes.text(x, y, word(tokens[x], tokenizer), ha="center", va="center", fontsize=9,
-                          bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5})
-    axes.set(xlim=(first - 0.6, end - 0.4), ylim=(len(rows) - 0.4, -0.6), xlabel="place in the text (tokens)")
+                draw_word(axes, x, y, word(tokens[x], tokenizer), struck=fate == "to be forgotten")
+    axes.set(xlim=(first - 0.6, end - 0.4), ylim=(len(rows) - 0.4, -0.6),
+             xlabel="position in the text (tokens)")
     axes.set_xticks(range(first, end))
     axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
-    axes.legend(handles=[Patch(label=fate, **style) for fate, style in CELLS.items()], loc="upper left", bbox_to_anchor=(1, 1))
+    legend = [Patch(label=fate, **style) for fate, style in CELLS.items()]
+    axes.legend(handles=legend, loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def draw_word(axes: Axes, x: float, y: float, text: str, struck: bool) -> None:
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
+    axes.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box)
+    if struck:
+        axes.plot([x - 0.35, x + 0.35], [y, y], color="black", linewidth=1, zorder=4)
 
 
 def fate_of(i: int, round: Round, rewound: bool) -> str:
-    """What the i-th token behind the text a round began with is; negative: of that text itself."""
+    """Return the fate of the i-th token after the text a round began with; i < 0: of that text."""
     if i < 0:
         return "settled"
     if i < round.accepted:
@@ -49,48 +65,54 @@ def fate_of(i: int, round: Round, rewound: bool) -> str:
 
 
 def word(token: int, tokenizer) -> str:
-    """A token as a label: without its space, line breaks visible, and no mathematics where a dollar sign stands."""
+    """Return a token as a label: no space, visible line breaks, a dollar that begins no formula."""
     text = tokenizer.decode([token]).replace("<|endoftext|>", "(end)").strip(" ") or "(space)"
     return text.replace("\n", "\\n").replace("$", r"\$")
 
 
 def draw_forward(axes: Axes, config: GPT2Config, T: int) -> None:
-    """The forward pass over T tokens as a row of boxes with the shapes that flow between them, and what each box does."""
+    """Draw the forward pass over T tokens: a box for each step, its shape, and what it does."""
     stream = f"({T}, {config.n_embd})"
-    boxes = [("ids", f"({T},)", "whole numbers", False), ("wte + wpe", stream, "one row for each token,\none for each place", False),
-             ("attention", stream, "each place looks at\nthe places before it", True),
-             ("MLP", stream, "each place\nby itself", True), ("ln_f", stream, "every row to\nthe same scale", False),
-             ("wte again", f"({T}, {config.n_vocab})", "how well does each\ntoken fit as the next?", False)]
+    boxes = [("ids", f"({T},)", "whole numbers", False),
+             ("wte + wpe", stream, "one row per token,\none per position", False),
+             ("attention", stream, "each position looks at\nthe ones before it", True),
+             ("MLP", stream, "each position\nby itself", True),
+             ("ln_f", stream, "every row to\nthe same scale", False),
+             ("wte again", f"({T}, {config.n_vocab})",
+              "how well does each\ntoken fit as the next?", False)]
     for x, (name, shape, does, repeated) in enumerate(boxes):
-        axes.add_patch(Rectangle((x - 0.36, 0.4), 0.72, 0.4, facecolor="#d6e4f7" if repeated else "0.92", edgecolor="black"))
+        color = "#d6e4f7" if repeated else "0.92"
+        axes.add_patch(Rectangle((x - 0.36, 0.4), 0.72, 0.4, facecolor=color, edgecolor="black"))
         axes.text(x, 0.66, name, ha="center", va="center", fontsize=13)
         axes.text(x, 0.5, shape, ha="center", va="center", fontsize=10, family="monospace")
         axes.text(x, 0.3, does, ha="center", va="top", fontsize=10)
         if x > 0:
             axes.annotate("", (x - 0.37, 0.6), (x - 0.63, 0.6), arrowprops={"arrowstyle": "->"})
-    axes.add_patch(Rectangle((1.56, 0.03), 1.88, 0.9, fill=False, edgecolor="#1f5fb0", linestyle="--", linewidth=1.5))
-    axes.text(2.5, 0.96, f"{config.n_layer} blocks like this; what a box finds is added to the stream", ha="center", fontsize=11)
+    axes.add_patch(Rectangle((1.56, 0.03), 1.88, 0.9, fill=False, edgecolor="#1f5fb0",
+                             linestyle="--", linewidth=1.5))
+    title = f"{config.n_layer} blocks like this; what a box finds is added to the stream"
+    axes.text(2.5, 0.96, title, ha="center", fontsize=11)
     axes.set(xlim=(-0.5, 5.6), ylim=(0, 1.05))
     axes.axis("off")
 
 
 def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
-    """What each new token (a row) may look at (filled): `start` cached places, then the new ones."""
+    """Draw what each new token may look at: `start` cached positions, then the new ones."""
     for y, row in enumerate(mask.tolist()):
         for x, visible in enumerate(row):
-            style = CELLS["nothing"] if not visible else CELLS["settled"] if x < start else CELLS["the target's own"]
-            axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, **style))
+            fate = "nothing" if not visible else "settled" if x < start else "the target's own"
+            axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, **CELLS[fate]))
     axes.set(xlim=(-0.6, len(mask[0]) - 0.4), ylim=(len(mask) - 0.4, -0.6), aspect="equal",
-             xlabel="place that is looked at", ylabel="new token")
+             xlabel="position that is looked at", ylabel="new token")
     axes.set_xticks(range(len(mask[0])))
-    axes.set_yticks(range(len(mask)), range(start, start + len(mask)))
+    axes.set_yticks(range(len(mask)), [str(start + y) for y in range(len(mask))])
 
 
 @torch.no_grad()
 def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
-    """What each new token behind `start` cached ones looks at, found by experiment. (T, start + T), True = looked at
+    """Return what each token after `start` cached ones looks at, by experiment. (T, start + T)
 
-    Every token in turn is replaced by another one; the rows of logits that change by it have seen it.
+    Every token in turn is replaced by another one. The rows of logits that change have seen it.
     """
     def rows(tokens):
         cache = model.new_cache(len(tokens))
@@ -101,5 +123,5 @@ def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
     before, columns = rows(tokens), []
     for j, token in enumerate(tokens):
         other = (token + 1) % model.config.n_vocab
-        columns.append((rows(tokens[:j] + [other] + tokens[j + 1:]) != before).any(-1))
+        columns.append((rows([*tokens[:j], other, *tokens[j + 1:]]) != before).any(-1))
     return torch.stack(columns, -1)

@@ -8,29 +8,36 @@ from torch import Tensor
 
 
 def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float = 1e-6) -> str:
-    """Grade `mine` against `truth` on every case, a tuple of arguments: "exact", "close" or "wrong", printed and returned.
+    """Grade `mine` against `truth`: print and return "exact", "close" or "wrong".
 
-    An answer is a number, a tensor or a list of numbers, a dictionary of those, or anything else that == compares.
-    close: the largest difference that rounding may make. The first wrong case is shown, and what was expected.
+    An answer is a number, a tensor or a list of numbers, a dictionary of those, or anything else
+    that == compares. The first wrong case is shown, and what was expected.
+    cases: the arguments of each call.
+    close: the largest difference that rounding may make.
     """
     worst = 0.0
     for case in cases:
-        expected = truth(*copy.deepcopy(case))  # copies: an answer that changes its arguments must not change the case
+        # Copies: an answer that changes its arguments must not change the case.
+        expected = truth(*copy.deepcopy(case))
         try:
             got = mine(*copy.deepcopy(case))
-        except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
-            return wrong(mine, case, f"raises   {type(error).__name__}: {error}", expected)
+        except Exception as error:  # a learner's function may raise anything
+            complaint = f"raises   {type(error).__name__}: {error}"
+            return wrong(mine, case, complaint, expected)
         try:
             worst = max(worst, difference(got, expected))
         except TypeError as error:
             return wrong(mine, case, str(error), expected)
         if not worst <= close:
             return wrong(mine, case, f"gives    {describe(got, expected)}", expected, got)
-    return verdict("exact") if worst == 0 else verdict("close", f"largest difference {worst:.1g}, which is rounding")
+    if worst == 0:
+        return verdict("exact")
+    return verdict("close", f"largest difference {worst:.1g}, which is rounding")
 
 
 def wrong(mine: Callable, case: tuple, complaint: str, expected, got=None) -> str:
-    lines = [call(mine, case), complaint, f"expected {describe(expected, got)}", hint(got, expected)]
+    lines = [call(mine, case), complaint, f"expected {describe(expected, got)}",
+             hint(got, expected)]
     return verdict("wrong", "\n  ".join(line for line in lines if line))
 
 
@@ -40,9 +47,9 @@ def verdict(grade: str, detail: str = "") -> str:
 
 
 def difference(got, expected) -> float:
-    """The largest difference between two answers; inf where they are not alike.
+    """Return the largest difference between two answers; inf where they are not alike.
 
-    Raises TypeError, in words for the learner, if the answer is not the kind of thing that was expected.
+    Raises TypeError, in words for the learner, if the answer is not the kind of thing expected.
     """
     if got is None and expected is not None:
         raise TypeError("returns nothing; is a `return` missing?")
@@ -78,10 +85,11 @@ def is_numeric(value) -> bool:
 
 
 def hint(got, expected) -> str:
-    """What is often behind a wrong answer of the right shape: distributions made along another axis."""
-    if got is None or not (isinstance(expected, Tensor) and expected.dim() > 0 and sum_to_one(expected)):
+    """Name a common mistake of the right shape: distributions made along another axis."""
+    rows = isinstance(expected, Tensor) and expected.dim() > 0 and sum_to_one(expected)
+    if got is None or not rows or sum_to_one(torch.as_tensor(got)):
         return ""
-    return "" if sum_to_one(torch.as_tensor(got)) else "each row (the last axis) should sum to 1, but yours do not"
+    return "each row (the last axis) should sum to 1, but yours do not"
 
 
 def sum_to_one(rows: Tensor) -> bool:
@@ -104,7 +112,10 @@ def call(function: Callable, case: tuple) -> str:
 
 
 def describe(value, other=None) -> str:
-    """A value in one line: short tensors whole, longer ones by shape; of a dictionary first what is not so in `other`."""
+    """Return a value in one line: short tensors whole, longer ones by shape.
+
+    Of a dictionary first the entries that `other` does not have.
+    """
     if isinstance(value, dict):
         keys = list(value)
         if isinstance(other, dict):
@@ -112,7 +123,8 @@ def describe(value, other=None) -> str:
         shown = ", ".join(f"{key}: {describe(value[key])}" for key in keys[:4])
         return f"{{{shown}{', ...' if len(keys) > 4 else ''}}}"
     if isinstance(value, Tensor):
-        return str(rounded(value.tolist())) if value.numel() <= 12 else f"a tensor of the shape {tuple(value.shape)}"
+        short = value.numel() <= 12
+        return str(rounded(value.tolist())) if short else kind(value)
     return str(rounded(value)) if is_numeric(value) else repr(value)
 
 

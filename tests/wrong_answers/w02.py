@@ -2,7 +2,7 @@
 
 
 def kept(drafted, choices):
-    """Counts every agreement, also behind the first difference."""
+    """Counts every agreement, also after the first difference."""
     return sum(a == b for a, b in zip(drafted, choices))
 
 

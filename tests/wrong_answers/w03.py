@@ -14,12 +14,12 @@ def third_die(p, q):
     return (p - q).clamp(min=0).softmax(-1)
 
 
-def law_when_redrawn(p, q):
+def distribution_when_redrawn(p, q):
     """"Each redraw is from p, so the result is p.\""""
     return p
 
 
-def law_of_a_greedy_draft(p, q):
+def distribution_of_a_greedy_draft(p, q):
     """"Rejection sampling corrects any draft.\""""
     return p
 

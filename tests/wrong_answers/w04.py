@@ -1,8 +1,9 @@
 """Plausible wrong answers to the exercises of notebook 4."""
 import torch
 
-from decoding.sampling import UNCHANGED, to_probs
 from decoding.proof.enumerate import distribution_of
+from decoding.random import uniform
+from decoding.sampling import UNCHANGED, to_probs
 
 
 def sample_distance(a, b):
@@ -16,8 +17,9 @@ def p_value(observed, shuffled):
 
 
 def mean_acceptance(p_logits, q_logits, sampling):
-    """The draft's law before temperature and filters."""
-    return torch.minimum(to_probs(p_logits, sampling), to_probs(q_logits, UNCHANGED)).sum(-1).mean()
+    """The draft's distribution before temperature and filters."""
+    p, q = to_probs(p_logits, sampling), to_probs(q_logits, UNCHANGED)
+    return torch.minimum(p, q).sum(-1).mean()
 
 
 def acceptance_of_a_greedy_draft(p, q):
@@ -25,11 +27,10 @@ def acceptance_of_a_greedy_draft(p, q):
     return torch.minimum(p, q).sum(-1)
 
 
-def law_of_accepted(beta):
-    """Counts all passed tests, also those behind the first failure."""
-    def program():
-        from decoding.sampling import uniform
-        return int((uniform((len(beta),), None, None) < beta).sum())
+def distribution_of_accepted(beta):
+    """Counts all passed tests, also those after the first failure."""
+    def program(generator):
+        return int((uniform((len(beta),), generator, beta.device) < beta).sum())
 
-    found = law(program)
+    found = distribution_of(program)
     return torch.tensor([found.get(n, 0.0) for n in range(len(beta) + 1)])

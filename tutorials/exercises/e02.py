@@ -1,4 +1,7 @@
-"""Checks of notebook 2. The truth is the project's own rule, and what the real loop did with a small pair of models."""
+"""Checks of notebook 2.
+
+The truth is the project's own rule, and what the real loop did with a small pair of models.
+"""
 import torch
 import torch.nn.functional as F
 
@@ -7,8 +10,8 @@ from decoding.acceptance import accept_greedy
 from decoding.proof.toys import HashModel, random_prompt, tiny_pair
 from tutorials.grading import check
 
-CASES = [([5, 3, 8], [5, 3, 8, 1]), ([5, 3, 8], [5, 4, 8, 1]), ([5, 3, 8], [2, 3, 8, 1]), ([], [7]), ([4], [4, 4]),
-         ([5, 3, 8, 8], [5, 3, 9, 8, 8])]
+CASES = [([5, 3, 8], [5, 3, 8, 1]), ([5, 3, 8], [5, 4, 8, 1]), ([5, 3, 8], [2, 3, 8, 1]), ([], [7]),
+         ([4], [4, 4]), ([5, 3, 8, 8], [5, 3, 9, 8, 8])]
 
 
 def check_kept(answer) -> str:
@@ -18,7 +21,7 @@ def check_kept(answer) -> str:
 def check_emitted(answer) -> str:
     def truth(drafted, choices):
         n, token = verdict(drafted, choices)
-        return drafted[:n] + [token]
+        return [*drafted[:n], token]
 
     return check(answer, truth, CASES)
 
@@ -38,18 +41,24 @@ def check_rounds_of_a_perfect_draft(answer) -> str:
 
 
 def verdict(drafted, choices):
-    """What `accept_greedy` makes of a draft, given the target's choices: how many are kept, and the token behind them."""
+    """Return what `accept_greedy` makes of a draft: how many are kept, and the token after them."""
     ids = torch.tensor(drafted, dtype=torch.long)
-    n, token, _ = accept_greedy(ids, None, F.one_hot(torch.tensor(choices), 10).float(), None)
+    p = F.one_hot(torch.tensor(choices), 10).float()
+    n, token, _ = accept_greedy(ids, None, p, None)
     return n.item(), token.item()
 
 
 def lengths_of_the_loop():
-    """{(L, k, n): cache lengths} of the rounds of one run: L tokens before the round, k drafted, n of them kept."""
+    """Return {(L, k, n): cache lengths} of the rounds of one run.
+
+    L tokens before the round, k drafted, n of them kept.
+    """
     (target, draft), text, seen = tiny_pair(), random_prompt(6), {}
-    for round in speculative_rounds(target, draft, list(text), 60, gamma=3, rule=accept_greedy, sampling=GREEDY):
+    for round in speculative_rounds(target, draft, list(text), 60, gamma=3, rule=accept_greedy,
+                                    sampling=GREEDY):
         if round.drafted:
-            seen[len(text), len(round.drafted), round.accepted] = [*round.target_cache, *round.draft_cache]
+            lengths = [*round.target_cache, *round.draft_cache]
+            seen[len(text), len(round.drafted), round.accepted] = lengths
         text += round.emitted
     assert {0, 1, 3} <= {n for _, k, n in seen if k == 3}
     return seen

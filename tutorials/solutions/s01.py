@@ -3,12 +3,15 @@ import torch
 
 
 def next_token(logits):
-    """The last row answers what comes behind the text; the other rows answer inside it."""
+    """The last row answers what comes after the text; the other rows answer inside it."""
     return logits[-1].argmax().item()
 
 
 def tokens_read(L, N, cached):
-    """Without a cache each pass reads all there is. With one, every token is read once, and the last one written never."""
+    """Without a cache each pass reads the whole text. With one, every token is read once.
+
+    The last token written is never read.
+    """
     return L + N - 1 if cached else sum(range(L, L + N))
 
 
@@ -18,10 +21,10 @@ def cache_bytes(n_layer, n_embd, length, size):
 
 
 def visible(start, T):
-    """The triangle begins behind the cached part: row i sees start + i + 1 places."""
+    """The triangle begins after the cached part: row i sees start + i + 1 positions."""
     return torch.ones(T, start + T, dtype=torch.bool).tril(start)
 
 
 def break_even(gamma, c, v):
-    """Plain decoding gives one token per step, so a round must give as many tokens as it costs steps."""
+    """Plain decoding gives one token per step, so a round must give as many as it costs steps."""
     return gamma * c + v

@@ -2,7 +2,7 @@
 
 
 def kept(drafted, choices):
-    """Count up to the first difference: what is drafted behind it follows a token that is not in the text."""
+    """Count up to the first difference: what comes after it follows a token not in the text."""
     n = 0
     while n < len(drafted) and drafted[n] == choices[n]:
         n += 1
@@ -10,12 +10,15 @@ def kept(drafted, choices):
 
 
 def emitted(drafted, choices):
-    """The kept ones are the target's choices, too, and one more choice follows: the correction or the bonus."""
+    """The kept ones are the target's choices too. One more follows: the correction or the bonus."""
     return choices[:kept(drafted, choices) + 1]
 
 
 def cache_lengths(L, k, n):
-    """The text then has L + n + 1 tokens and the target holds all but the last. The draft never read its last proposal."""
+    """The text then has L + n + 1 tokens, and the target holds all but the last.
+
+    The draft never read its last proposal.
+    """
     target_read, draft_read, wanted = L + k, L + k - 1, L + n
     return [target_read, wanted, draft_read, min(draft_read, wanted)]
 

@@ -6,25 +6,28 @@ from decoding.random import draw, uniform
 
 
 def chance_of_keeping(p, q):
-    """x is drafted with q(x) and then kept with min(1, p(x)/q(x)); the product is min(p(x), q(x)). Sum over x."""
+    """x is drafted with q(x), kept with min(1, p(x)/q(x)): together min(p(x), q(x)). Summed."""
     return torch.minimum(p, q).sum()
 
 
 def third_die(p, q):
-    """What of p the kept tokens do not cover. Never a softmax: a token that is not missing must get exactly 0."""
+    """What of p the kept tokens do not cover.
+
+    Never a softmax: a token that is not missing must get exactly 0.
+    """
     missing = (p - q).clamp(min=0)
     total = missing.sum(-1, keepdim=True)
     return torch.where(total > 0, missing / total, p)
 
 
-def law_when_redrawn(p, q):
-    """Kept as before, min(p, q); and whatever is thrown away, 1 - alpha in total, is spread over p."""
+def distribution_when_redrawn(p, q):
+    """Kept as before, min(p, q). What is thrown away, 1 - alpha in total, is spread over p."""
     kept = torch.minimum(p, q)
     return kept + (1 - kept.sum()) * p
 
 
-def law_of_a_greedy_draft(p, q):
-    """Only the favourite is ever drafted. It is kept with p/q, and what is thrown away goes to the residual of p and q."""
+def distribution_of_a_greedy_draft(p, q):
+    """Only the favourite is ever drafted, and kept with p/q. The rest goes to the residual."""
     x = q.argmax()
     keep = (p[x] / q[x]).clamp(max=1)
     out = (1 - keep) * third_die(p, q)
@@ -35,8 +38,8 @@ def law_of_a_greedy_draft(p, q):
 def my_rule(drafted, q, p, generator):
     """The project's own `accept_sampled`, with the bonus as a case of its own."""
     k = len(drafted)
-    places = torch.arange(k, device=p.device)
+    positions = torch.arange(k, device=p.device)
     u = uniform((k,), generator, p.device)
-    n = leading(u < p[places, drafted] / q[places, drafted])
+    n = leading(u < p[positions, drafted] / q[positions, drafted])
     last = p[n] if n == k else third_die(p[n], q[n])
     return Acceptance(n, draw(last, generator))
