@@ -43,8 +43,8 @@ def check_rounds_of_a_perfect_draft(answer) -> str:
 def verdict(drafted, choices):
     """Return what `accept_greedy` makes of a draft: how many are kept, and the token after them."""
     ids = torch.tensor(drafted, dtype=torch.long)
-    p = F.one_hot(torch.tensor(choices), 10).float()
-    n, token, _ = accept_greedy(ids, None, p, None)
+    p, q = (F.one_hot(rows, 10).float() for rows in (torch.tensor(choices), ids))
+    n, token, _ = accept_greedy(ids, q, p, torch.Generator())
     return n.item(), token.item()
 
 
@@ -53,11 +53,12 @@ def lengths_of_the_loop():
 
     L tokens before the round, k drafted, n of them kept.
     """
-    (target, draft), text, seen = tiny_pair(), random_prompt(6), {}
+    (target, draft), text = tiny_pair(), random_prompt(6)
+    seen: dict[tuple[int, int, int], list[int]] = {}
     for round in speculative_rounds(target, draft, list(text), 60, gamma=3, rule=accept_greedy,
                                     sampling=GREEDY):
         if round.drafted:
-            lengths = [*round.target_cache, *round.draft_cache]
+            lengths = [*round.target_cache, *(round.draft_cache or ())]
             seen[len(text), len(round.drafted), round.accepted] = lengths
         text += round.emitted
     assert {0, 1, 3} <= {n for _, k, n in seen if k == 3}
