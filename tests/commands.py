@@ -59,6 +59,7 @@ def environment(**changes: str) -> dict[str, str]:
 def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
     """Write two models whose tokens are the 256 bytes and <|endoftext|>; the draft is often right. Returns the options.
 
+    They make the run greedy; a test that wants another --temperature says so after them.
     Random weights, so the text is random bytes, hardly ever whole characters; <|endoftext|> is not rare.
     """
     generator = torch.Generator().manual_seed(3)
@@ -74,4 +75,5 @@ def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
         weights["wte.weight"][END_OF_TEXT] *= 2
         weights["wpe.weight"] = weights["wpe.weight"][:n_ctx]
         write_folder(folder / name, config, weights, vocabulary, card="")
-    return ["--target", str(folder / "target"), "--draft", str(folder / "draft"), "--linear", "plain"]
+    return ["--target", str(folder / "target"), "--draft", str(folder / "draft"),
+            "--linear", "plain", "--temperature", "0"]

@@ -10,6 +10,7 @@ from weights.registry import DRAFT_OF, KNOWN_NAMES, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TARGET = "tales-large"
+DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
 DEFAULT_GAMMA = 4
 LOOKUP = "lookup"  # the name of a draft that is no model
 LARGEST_GAMMA = 1024  # GPT-2's context; a run keeps a count for each number of accepted tokens up to gamma
@@ -75,8 +76,9 @@ def make_parser() -> OneLineParser:
         help=f"tokens drafted per round, or auto: as many as have paid so far; as the clock then decides, a seed need not "
              f"give the same text again (default: {DEFAULT_GAMMA})")
     add("--max-new-tokens", metavar="N", type=whole(0), default=200, help="stop after N new tokens (default: %(default)s)")
-    add("--temperature", metavar="T", type=real(0, math.inf, "a finite number of at least 0", True), default=0.0,
-        help="0 is greedy, 1 the model's own distribution (default: 0)")
+    add("--temperature", metavar="T", default=DEFAULT_TEMPERATURE,
+        type=real(0, math.inf, "a finite number of at least 0", True),
+        help="0 is greedy, 1 the model's own distribution (default: %(default)s)")
     add("--top-k", metavar="K", type=whole(1), help="sample from the K most likely tokens only")
     add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
         help="sample from the smallest set of most likely tokens whose mass reaches P")
