@@ -1,4 +1,6 @@
 """What happens inside a run: what the models read, what the caches hold, and what a caller sees between two steps."""
+import ast
+import inspect
 from itertools import zip_longest
 
 import pytest
@@ -13,6 +15,7 @@ from decoding import (
     speculative_rounds,
     speculative_sampling,
 )
+from decoding import baseline, speculative
 from decoding.acceptance import accept_greedy, accept_sampled
 from decoding.feed import Uncached
 from decoding.sampling import UNCHANGED, to_probs
@@ -195,3 +198,13 @@ def test_a_trace_shows_the_numbers_the_decisions_were_made_with():
             assert set(r.phase_seconds) == {"draft", "verify", "accept"}
             assert all(s >= 0 for s in r.phase_seconds.values())
             text += r.emitted
+
+
+def test_both_loops_fit_on_a_screen_and_ask_for_no_option():
+    for loop, lines in ((speculative.decode, 35), (baseline.decode, 20)):
+        source = inspect.getsource(loop)
+        (function,) = ast.parse(source).body
+        body = function.body
+        assert body[-1].end_lineno - body[0].lineno < lines
+        branches = [node for node in ast.walk(function) if isinstance(node, ast.If)]
+        assert not branches or loop is baseline.decode and len(branches) == 1, loop
