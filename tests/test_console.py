@@ -97,7 +97,7 @@ def test_a_terminal_and_ctrl_c():
     screen, code = on_a_terminal(["--step", "--max-new-tokens", "20", "--temperature", "0"], [("[Enter] ", b"\n"), ("round 1", b""), ("[Enter] ", CTRL_C)])
     assert screen.startswith("target tales-large, draft tales-small, gamma 4, greedy")
     assert "\n" + LEGEND + "\nOnce upon a time\n[Enter] \nround 1: " in screen
-    assert "\n" + STYLES["correction"] + " there" in screen
+    assert "\n " + STYLES["correction"] + "there" in screen
     assert screen.endswith("\n[Enter] \npython -m decoding.generate: interrupted\n")
     assert code == 130
 

@@ -75,8 +75,14 @@ def test_the_colour_says_where_a_token_came_from():
     kept, corrected, bonus = STYLES["accepted"], STYLES["correction"], STYLES["bonus"]
     reset = "\033[0m"
     assert stream(rounds, color=True)[-1] == (f"{kept}a{reset}{corrected}c{reset}{kept}b{reset}{bonus}c{reset}{kept}a{reset}")
-    assert len({re.sub(r"3\d", "", style) for style in STYLES.values()}) == 3  # told apart without colours, too
+    assert len({re.sub(r"[39]\d", "", style) for style in STYLES.values()}) == 3  # told apart without colours, too
     assert all(style + word in LEGEND for style, word in ((kept, "accepted"), (corrected, "correction"), (bonus, "bonus")))
+
+
+def test_no_space_before_a_word_is_underlined():
+    word, spaces = TOKENIZER.encode_single_token(" the"), as_bytes(b" \n")
+    rounds = [Round([], 0, token, "bonus", 0.0, None, None) for token in (word, *spaces)]
+    assert stream(rounds, color=True)[-1] == f" {STYLES['bonus']}the\033[0m \n"
 
 
 @pytest.mark.parametrize("terminal, choice, variables, colored", [

@@ -1,19 +1,21 @@
-"""Text as it is committed: whole characters only, each token in the colour of where it came from."""
+"""Text as it is committed: whole characters only, each token in the colour of its origin."""
 import codecs
 from typing import TextIO
 
 from decoding.result import Round
 
-# By colour and, for a projector that has none, by weight: green; red and bold; cyan and underlined.
-STYLES = {"accepted": "\033[32m", "correction": "\033[1;31m", "bonus": "\033[4;36m"}
+# Green for accepted tokens, blue for the target's own; without colour: plain, bold, underlined.
+STYLES = {"accepted": "\033[32m", "correction": "\033[1;94m", "bonus": "\033[4;94m"}
 RESET = "\033[0m"
-LEGEND = (f"{STYLES['accepted']}accepted draft{RESET}   {STYLES['correction']}correction by the target{RESET}   "
+LEGEND = (f"{STYLES['accepted']}accepted draft{RESET}   "
+          f"{STYLES['correction']}correction by the target{RESET}   "
           f"{STYLES['bonus']}bonus from the target{RESET}")
 
 
 class TextStream:
-    """Writes tokens to `out` as text. A character whose bytes are spread over several tokens is written with the last of
-    them, so that what was written joins to exactly what one decode of all ids gives. `end_of_text` is never written."""
+    """Writes tokens to `out` as text. A character whose bytes are spread over several tokens is
+    written with the last of them, so that what was written joins to exactly what one decode of all
+    ids gives. `end_of_text` is never written."""
 
     def __init__(self, out: TextIO | None, tokenizer, end_of_text: int, color: bool) -> None:
         self.out, self.tokenizer, self.end_of_text, self.color = out, tokenizer, end_of_text, color
@@ -29,14 +31,17 @@ class TextStream:
         self.flush()
 
     def close(self) -> None:
-        """Write what is left of a character that never became whole, as a decode of all ids would: U+FFFD."""
+        """Write U+FFFD for a character that never became whole, as a decode of all ids would."""
         self.write(self.decoder.decode(b"", final=True), "bonus")
         self.flush()
 
     def write(self, characters: str, origin: str) -> None:
         self.text += characters
         if self.out is not None and characters:
-            self.out.write(STYLES[origin] + characters + RESET if self.color else characters)
+            word = characters.lstrip()  # a space before a word is not underlined
+            if self.color and word:
+                characters = characters[:-len(word)] + STYLES[origin] + word + RESET
+            self.out.write(characters)
 
     def flush(self) -> None:
         if self.out is not None:
