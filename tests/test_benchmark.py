@@ -395,6 +395,7 @@ def test_a_prompt_must_fit_beside_the_longest_run(pair, prompts, tmp_path, capsy
     assert code == 0, err
 
 
+@pytest.mark.slow
 def test_no_display_and_nobodys_matplotlib_is_touched(tmp_path):
     script = """
 import sys, matplotlib

@@ -16,6 +16,8 @@ from tests.commands import PROGRAM, ROOT, environment, run_script
 LIST = shlex.join([*PROGRAM, "--list-models"])  # answers at once, and through the same doors as everything else
 CTRL_C = b"\x03"
 
+pytestmark = pytest.mark.slow  # whole programs
+
 
 @pytest.mark.parametrize("encoding, shown", [("ascii", b"?? ?"), ("cp1252", b"?? \xe9")])
 def test_a_console_without_the_characters_shows_others(encoding, shown):

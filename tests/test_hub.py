@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from tests.make_counting_gpt2 import write_checkpoint
 from weights import hub
 
@@ -147,6 +149,7 @@ def test_no_network_and_no_place_to_write(tmp_path):
     assert "Not a directory" in line or "File exists" in line
 
 
+@pytest.mark.slow
 def test_half_a_download_is_not_a_file(tmp_path):
     data = {"model.safetensors": b"weights" * 1000}
     with hub_server(data, cut=True) as endpoint:
@@ -174,6 +177,7 @@ def test_a_repository_is_downloaded_once_and_then_needs_no_network(tmp_path):
     assert Path(path).read_bytes() == files["model.safetensors"]
 
 
+@pytest.mark.slow
 def test_the_tokenizer_of_a_repository(tmp_path):
     code = """
 from weights import WeightsError, load_tokenizer

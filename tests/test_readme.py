@@ -74,6 +74,7 @@ def test_a_newcomers_commands_are_those_that_ci_runs():
     assert "pip install -r requirements.txt && python -m decoding.generate " in README
 
 
+@pytest.mark.slow
 def test_the_story_is_the_programs():
     """By one thread: with another number the same seed need not give the same text."""
     [words] = [words for words in QUICK if "--seed" in words]
