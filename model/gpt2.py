@@ -1,13 +1,51 @@
-"""GPT-2 (Radford et al. 2019), forward pass and nothing else. Every name is the official checkpoint's.
+"""GPT-2 (Radford et al. 2019): its configuration and its forward pass.
 
-B sequences of T new tokens, S = positions already cached + T, d_head = n_embd / n_head.
+Every name is the official checkpoint's. B sequences of T new tokens, d_head = n_embd / n_head.
 """
-import torch
+from dataclasses import dataclass
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import GPT2Config
+from model.attention import attend
+from model.decoder import Decoder, TiedHead
 from model.kv_cache import KVCache
+
+
+@dataclass(frozen=True)
+class GPT2Config:
+    """The numbers that make one GPT-2 different from another.
+
+    Raises ValueError for sizes no model can have.
+    """
+
+    n_layer: int
+    n_head: int
+    n_embd: int  # width of the residual stream; every head gets n_embd / n_head of it
+    n_vocab: int = 50257  # ids that stand for a text
+    n_ctx: int = 1024  # the most token ids the model can read at once
+    n_padding: int = 0  # more rows of the embedding, which some files have and nothing uses
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            least = 0 if name == "n_padding" else 1
+            if not isinstance(value, int) or value < least:
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}")
+        if self.n_embd % self.n_head:
+            raise ValueError(f"n_embd {self.n_embd} is not divisible by n_head {self.n_head}")
+
+    @property
+    def d_head(self) -> int:
+        return self.n_embd // self.n_head
+
+
+OFFICIAL_CONFIGS = {
+    "gpt2": GPT2Config(n_layer=12, n_head=12, n_embd=768),
+    "gpt2-medium": GPT2Config(n_layer=24, n_head=16, n_embd=1024),
+    "gpt2-large": GPT2Config(n_layer=36, n_head=20, n_embd=1280),
+    "gpt2-xl": GPT2Config(n_layer=48, n_head=25, n_embd=1600),
+}
 
 
 class Attention(nn.Module):
@@ -21,12 +59,7 @@ class Attention(nn.Module):
         B, T, n_embd = x.shape
         qkv = self.c_attn(x).view(B, T, 3, self.n_head, n_embd // self.n_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, d_head)
-        if cache is not None:
-            k, v = cache.store(layer, k, v)  # (B, n_head, S, d_head)
-        # Without a mask every token may look at everything there is: right for one new token. Alone in front of an empty
-        # cache, "causal" is the plain lower triangle. A block behind a cached prefix needs the mask of `block_mask`.
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None and T > 1)
-        return self.c_proj(y.transpose(1, 2).reshape(B, T, n_embd))
+        return self.c_proj(attend(q, k, v, mask, cache, layer))  # (B, T, n_embd)
 
 
 class MLP(nn.Module):
@@ -36,7 +69,8 @@ class MLP(nn.Module):
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))  # GPT-2 was trained with the tanh form
+        x = F.gelu(self.c_fc(x), approximate="tanh")  # GPT-2 was trained with the tanh form
+        return self.c_proj(x)  # (B, T, n_embd)
 
 
 class Block(nn.Module):
@@ -52,66 +86,31 @@ class Block(nn.Module):
         return x + self.mlp(self.ln_2(x))  # (B, T, n_embd)
 
 
-class TiedHead(nn.Module):
-    """The output head, which has no weights of its own: it compares x with the embedding of every token."""
+class GPT2(Decoder):
+    """A GPT-2 with PyTorch's initial weights; `weights.load_model` makes one with trained ones."""
 
-    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
-        return F.linear(x, wte)  # (B, T, n_vocab)
-
-
-class GPT2(nn.Module):
-    """A GPT-2 of the given shape, with PyTorch's initial weights until a checkpoint is loaded (`weights.load_model`)."""
+    config: GPT2Config
 
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         self.config = config
-        self.wte = nn.Embedding(config.n_vocab, config.n_embd)
+        self.wte = nn.Embedding(config.n_vocab + config.n_padding, config.n_embd)
         self.wpe = nn.Embedding(config.n_ctx, config.n_embd)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=1e-5)
         self.head = TiedHead()
 
-    def forward(self, tokens: Tensor, cache: KVCache | None = None, last: int | None = None) -> Tensor:
-        """Logits for the token after each of the last `last` positions (of all T when None; of none when 0).
-
-        tokens: (B, T) ids, T >= 1, which follow what `cache` holds; the cache then holds them too. Returns (B, last or T,
-        n_vocab). Raises ValueError when the context, or the cache, has no room for them, or `last` is more than T.
-        A forward with a cache is for inference only: it overwrites memory that a backward pass would need.
-        """
-        tokens = tokens.to(self.wpe.weight.device)
-        T = tokens.shape[1]
-        last = T if last is None else last
-        start = 0 if cache is None else cache.length
-        check_block(self.config, start, T, last)
-        x = self.wte(tokens) + self.wpe.weight[start:start + T]  # (B, T, n_embd)
-        mask = block_mask(start, T, x)
+    def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
+             cache: KVCache | None) -> Tensor:
+        # Positions may be a slice, a mere view: looking them up costs 2 to 4 % of a small step.
+        x = self.wte(tokens) + self.wpe.weight[positions]  # (B, T, n_embd)
         for layer, block in enumerate(self.h):
             x = block(x, mask, cache, layer)
-        if cache is not None:
-            cache.extend(T)
-        x = self.ln_f(x[:, T - last:])
-        return self.head(x, self.wte.weight)  # (B, last, n_vocab)
+        return x
 
-    def new_cache(self, capacity: int, batch: int = 1) -> KVCache:
-        """An empty cache for `capacity` positions of `batch` sequences, on the model's device and in its dtype."""
-        return KVCache(self.config, capacity, batch, self.wpe.weight.device, self.wpe.weight.dtype)
+    def logits(self, x: Tensor) -> Tensor:
+        return self.head(self.ln_f(x), self.wte.weight[:self.config.n_vocab])  # (B, T, n_vocab)
 
-
-def check_block(config: GPT2Config, start: int, T: int, last: int) -> None:
-    """Raises ValueError unless T tokens behind `start` others fit into the context, and `last` of them can be asked for."""
-    if start + T > config.n_ctx:
-        raise ValueError(f"the model reads at most {config.n_ctx} tokens, not {start + T}")
-    if not 0 <= last <= T:
-        raise ValueError(f"the last {last} of {T} positions were asked for")
-
-
-def block_mask(start: int, T: int, x: Tensor) -> Tensor | None:
-    """What each of T new tokens may look at behind `start` cached ones, (T, start + T): 0 = visible, -inf = hidden.
-
-    Row i sees the whole prefix and the new tokens up to itself. None where no mask is needed: one token sees everything,
-    and a block in front of an empty cache is plainly causal. (PyTorch's is_causal would align the triangle with the
-    cache's first column instead of its last.) It is added to the scores; True and False would be converted in every layer.
-    """
-    if T == 1 or start == 0:
-        return None
-    return x.new_full((T, start + T), -torch.inf).triu(start + 1)
+    @property
+    def embedding(self) -> Tensor:
+        return self.wte.weight

@@ -2,21 +2,20 @@
 import torch
 from torch import Tensor
 
-from model.config import GPT2Config
-
 
 class KVCache:
     """Keys and values of every layer for the first `length` positions of a sequence.
 
-    Memory is allocated once, for `capacity` positions. `length` is the only state, and all layers share it, so
-    forgetting rejected tokens is one assignment: what lies beyond `length` is never read, and overwritten later.
+    Memory is allocated once, for `capacity` positions. `length` is the only state, and all layers
+    share it, so forgetting rejected tokens is one assignment: what lies beyond `length` is never
+    read, and overwritten later.
     """
 
-    def __init__(self, config: GPT2Config, capacity: int, batch: int = 1,
+    def __init__(self, n_layer: int, n_head: int, d_head: int, capacity: int, batch: int = 1,
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         if capacity < 0:
             raise ValueError(f"capacity must not be negative, but is {capacity}")
-        shape = (config.n_layer, batch, config.n_head, capacity, config.d_head)
+        shape = (n_layer, batch, n_head, capacity, d_head)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)
         self.values = torch.zeros(shape, device=device, dtype=dtype)
         self.length = 0
@@ -27,10 +26,11 @@ class KVCache:
         return self.keys.shape[3]
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Write T new positions of one layer behind `length`; return all keys and values up to and including them.
+        """Write T new positions of one layer after `length`; return all keys and values up to them.
 
-        k, v: (B, n_head, T, d_head). Returns two views (B, n_head, length + T, d_head). `length` itself moves only when
-        every layer is written, with `extend`, so that a forward pass cut short leaves the cache as it was.
+        k, v: (B, n_head, T, d_head). Returns two views (B, n_head, length + T, d_head). `length`
+        itself moves only when every layer is written, with `extend`, so that a forward pass cut
+        short leaves the cache as it was. Raises ValueError if they do not fit.
         """
         end = self.length + k.shape[2]
         if end > self.capacity:
@@ -45,7 +45,10 @@ class KVCache:
         self.length += n
 
     def truncate(self, length: int) -> None:
-        """Keep the first `length` positions and forget the rest. Raises ValueError unless 0 <= length <= self.length."""
+        """Keep the first `length` positions and forget the rest.
+
+        Raises ValueError unless 0 <= length <= self.length.
+        """
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot truncate a cache of length {self.length} to {length}")
         self.length = length

@@ -29,9 +29,10 @@ from decoding import autoregressive, speculative_greedy
 from decoding.bench.machine import processor
 from decoding.observer import synchronize
 from model import GPT2
-from model.graphs import GraphedGPT2
+from model.fast.cuda_graphs import Graphed
+from model.fast.layouts import layout_name
 from tests.make_counting_gpt2 import write_checkpoint
-from weights import load_model
+from weights import load_fast
 
 PROMPT = list(range(1000, 1016))
 ROWS = (1, 2, 3, 5, 9)  # the rows of one target pass that are timed
@@ -86,7 +87,7 @@ def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argpa
     limit = bandwidth(options.device) / size  # tokens/s
     name = str(dtype).removeprefix("torch.")
     print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights read at {limit * size / 1e9:.1f} GB/s: "
-          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {ours[rows].linear}.")
+          f"at most {limit:.2f} tokens/s, {1000 / limit:.0f} ms a token. Linear layers: {layout_name(ours[rows])}.")
     ours = {n: ready(model, {*ROWS, *(gamma + 1 for gamma in options.gammas)}, options) for n, model in ours.items()}
     print_passes("target", ours, limit)
     for spoil in options.spoil:
@@ -107,8 +108,8 @@ def compare(folders: dict[float | str, Path], dtype: torch.dtype, options: argpa
             for gamma, tokens in per_round.items()) + ".", flush=True)
 
 
-def ready(model: GPT2, rows: set[int], options: argparse.Namespace) -> GPT2 | GraphedGPT2:
-    return GraphedGPT2(model, tuple(rows)) if options.compile else model
+def ready(model: GPT2, rows: set[int], options: argparse.Namespace) -> GPT2 | Graphed:
+    return Graphed(model, tuple(rows)) if options.compile else model
 
 
 def load_both(folder: Path, dtype: torch.dtype, rows: tuple[int, ...], options: argparse.Namespace):
@@ -116,7 +117,7 @@ def load_both(folder: Path, dtype: torch.dtype, rows: tuple[int, ...], options: 
     say(f"loading {folder.name}")
     theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").eval().to(options.device)
     theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
-    return {n: load_model(folder, options.device, dtype, options.linear, n) for n in rows}, theirs
+    return {n: load_fast(folder, options.device, dtype, options.linear, n) for n in rows}, theirs
 
 
 def make_arms(ours, theirs, our_draft, their_draft, per_round: dict[int, float], options: argparse.Namespace) -> dict:

@@ -22,7 +22,7 @@ def ids(text):
 
 
 def a_round(drafted, accepted, extra, kind):
-    return Round(drafted, accepted, extra, kind, 0.0, None, None)
+    return Round(drafted, accepted, extra, kind, (0, 0), None, None, 0.0)
 
 
 A, B, C, D = ids("a<&\"")

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.make_counting_gpt2 import write_checkpoint
-from weights import WeightsError, load_model
+from weights import WeightsError, load_fast, load_model
 
 
 @pytest.fixture
@@ -18,9 +18,10 @@ def folder(tmp_path):
 
 
 def refusal(folder):
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(WeightsError) as error:
-        patch.delattr("weights.load.choose")  # timing matrix products is for files that are good
-        load_model(folder)
+    for load in (load_model, load_fast):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(WeightsError) as error:
+            patch.delattr("weights.fast.layout_for")  # layers are timed for files that are good
+            load(folder)
     message = str(error.value)
     assert "\n" not in message
     assert str(folder) in message
@@ -46,6 +47,21 @@ def test_a_wrong_tensor_is_named(folder, name, tensor, words):
     state[name] = tensor
     save_file({name: tensor for name, tensor in state.items() if tensor is not None}, folder / "model.safetensors")
     assert words in refusal(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("name", ["wte.weight", "h.0.mlp.c_fc.weight", "h.1.ln_2.bias"])
+def test_a_weight_that_is_no_number(folder, name, value, dtype):
+    state = {key: weight.to(dtype) for key, weight in load_file(folder / "model.safetensors").items()}
+    state[name].flatten()[-1] = float(value)
+    save_file(state, folder / "model.safetensors")
+    for load in (load_model, load_fast):
+        with pytest.raises(WeightsError) as error:
+            load(folder)
+        message = str(error.value)
+        assert f"model.safetensors: {name} holds NaN or infinity; fetch it again" in message
+        assert str(folder) in message and "\n" not in message
 
 
 @pytest.mark.parametrize("key, value", [

@@ -7,7 +7,7 @@ from decoding.compare import Difference, first_difference, score
 from decoding.coupling import Coupled, SharedNoise
 from decoding.sampling import Sampling
 from model import GPT2, GPT2Config
-from model.linear import pack
+from model.fast.layouts import pack
 
 PROMPT = [1, 2, 3]
 

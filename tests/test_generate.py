@@ -14,12 +14,12 @@ from decoding.feed import Uncached
 from decoding.result import Generation
 from decoding.speculative import usual_rule
 from tests.commands import END_OF_TEXT, N_CTX, ask, one_line
-from weights import DownloadError, load_model
+from weights import DownloadError, load_fast, load_model
 
 
 def expected(pair, prompt=b"Once", sampling=GREEDY, seed=None, gamma=4, eos=END_OF_TEXT, wrap=lambda model: model):
     """The run that the program should make of the options, by the functions it stands on."""
-    target, draft = (wrap(load_model(path, linear="plain")) for path in (pair[1], pair[3]))
+    target, draft = (wrap(load_model(path)) for path in (pair[1], pair[3]))
     generator = None if seed is None else torch.Generator().manual_seed(seed)
     rounds = speculative_rounds(target, draft, list(prompt), 30, gamma=gamma, rule=usual_rule(sampling), sampling=sampling,
                                 eos=eos, generator=generator)
@@ -74,10 +74,10 @@ def test_each_mode_runs_what_it_says(pair, capsys, mode):
 def test_how_the_models_are_loaded(pair, generate, monkeypatch, dtype, linear):
     def load(*arguments):
         loaded.append(arguments)
-        return load_model(*arguments)
+        return load_fast(*arguments)
 
     loaded = []
-    monkeypatch.setattr(session, "load_model", load)
+    monkeypatch.setattr(session, "load_fast", load)
     answer = generate("--json", "--max-new-tokens", 3, "--device", "cpu", "--dtype", dtype, "--linear", linear)
     assert loaded == [(pair[i], "cpu", getattr(torch, dtype), linear, rows) for i, rows in ((1, 5), (3, 2))]
     assert json.loads(answer.out)["settings"]["dtype"] == dtype
@@ -86,7 +86,7 @@ def test_how_the_models_are_loaded(pair, generate, monkeypatch, dtype, linear):
 @pytest.mark.parametrize("options, rows", [(["--gamma", "2"], [3, 2]), (["--gamma", "auto"], [9, 2]), (["--mode", "baseline"], [1])])
 def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, monkeypatch, options, rows):
     loaded = []
-    monkeypatch.setattr(session, "load_model", lambda *arguments: loaded.append(arguments[-1]) or load_model(*arguments))
+    monkeypatch.setattr(session, "load_fast", lambda *arguments: loaded.append(arguments[-1]) or load_fast(*arguments))
     ask(capsys, *pair[:2 * len(rows)], *options, "--max-new-tokens", 3)
     assert loaded == rows
 
@@ -171,6 +171,6 @@ def test_the_exit_code_tells_what_happened(generate, monkeypatch, error, code, w
     def load(*_):
         raise error
 
-    monkeypatch.setattr(session, "load_model", load)
+    monkeypatch.setattr(session, "load_fast", load)
     monkeypatch.setattr("decoding.generate.print_no_more", lambda: None)
     assert words in one_line(generate(), code)

@@ -1,4 +1,4 @@
-"""model/graphs.py: with every shape fixed, the logits and the ids are the same. The shapes run on every device there is;
+"""model/fast/cuda_graphs.py: with every shape fixed, the logits and the ids are the same. The shapes run on every device there is;
 they are recorded on CUDA only, and elsewhere the recording itself runs against a stand-in for CUDA's."""
 import contextlib
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import torch
 from decoding import Sampling, autoregressive, speculative_greedy, speculative_sampling
 from decoding.cli import session
 from model import GPT2, GPT2Config
-from model.graphs import FixedBlock, GraphedGPT2, record
+from model.fast.cuda_graphs import FixedBlock, Graphed, record
 from tests.commands import ask, one_line, write_pair
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=40)
@@ -30,7 +30,7 @@ def eager(device="cpu", seed=0, config=CONFIG):
 @pytest.mark.parametrize("start", [0, 1, 17, 33])
 def test_logits_are_the_same(device, T, start):
     """Filled up or not, behind any prefix, up to the last place of the context, over what a rejected block left behind."""
-    plain, graphed = eager(device), GraphedGPT2(eager(device), (1, 3, 5))
+    plain, graphed = eager(device), Graphed(eager(device), (1, 3, 5))
     text = torch.arange(100, 100 + start + T)[None]
     want = plain(text)[:, start:]
     cache = graphed.new_cache(start + T)
@@ -54,9 +54,9 @@ def test_ids_are_the_same_for_any_prompt_and_gamma(device):
     near.h[2].mlp.c_proj.weight += 0.02 * torch.randn(near.h[2].mlp.c_proj.weight.shape, generator=torch.Generator().manual_seed(3)).to(device)
     kept = set()
     for gamma in (0, 1, 4):
-        target = GraphedGPT2(plain, (1, gamma + 1))
+        target = Graphed(plain, (1, gamma + 1))
         for draft in (plain, near, eager(device, seed=1)):
-            graphed = GraphedGPT2(draft, (1, 2))
+            graphed = Graphed(draft, (1, 2))
             for prompt in ([5], [5, 6], list(range(30))):
                 want = autoregressive(plain, prompt, 100).tokens
                 assert autoregressive(target, prompt, 100).tokens == want
@@ -73,9 +73,9 @@ def test_ids_are_the_same_for_any_prompt_and_gamma(device):
 def test_nothing_is_made_after_the_start_whatever_the_prompt(monkeypatch):
     """One block per shape and one cache; all runs work on the same memory."""
     plain = eager()
-    target, draft = GraphedGPT2(plain, (1, 5)), GraphedGPT2(plain, (1, 2))
+    target, draft = Graphed(plain, (1, 5)), Graphed(plain, (1, 2))
     made, shapes = [], set()
-    monkeypatch.setattr("model.graphs.FixedBlock", made.append)
+    monkeypatch.setattr("model.fast.cuda_graphs.FixedBlock", made.append)
     monkeypatch.setattr(plain, "new_cache", made.append)
     for graphed in (target, draft):
         for block in graphed.blocks.values():
@@ -86,8 +86,8 @@ def test_nothing_is_made_after_the_start_whatever_the_prompt(monkeypatch):
     assert made == [] and len(shapes) == 4 and len(addresses) == 1
 
 
-def test_rows_that_are_not_recorded_run_as_usual(monkeypatch):
-    graphed = GraphedGPT2(eager(), (1, 4))
+def test_blocks_that_are_not_recorded_run_as_usual(monkeypatch):
+    graphed = Graphed(eager(), (1, 4))
     monkeypatch.setattr(FixedBlock, "__call__", lambda *_: pytest.fail("replayed"))
     tokens = torch.arange(9)[None]
     assert torch.equal(graphed.forward(tokens, graphed.new_cache(9)), eager()(tokens))
@@ -95,7 +95,7 @@ def test_rows_that_are_not_recorded_run_as_usual(monkeypatch):
 
 
 def test_logits_outlive_the_next_step():
-    graphed = GraphedGPT2(eager(), (1,))
+    graphed = Graphed(eager(), (1,))
     block, same = graphed.blocks[1], torch.empty(1, 1, CONFIG.n_vocab)
     block.run = lambda forward=block.run: same.copy_(forward())  # as a replay does
     cache = graphed.new_cache(9)
@@ -106,13 +106,13 @@ def test_logits_outlive_the_next_step():
 
 
 def test_a_trainable_model_leaves_no_gradients_in_the_cache():
-    graphed = GraphedGPT2(eager().requires_grad_(True), (1, 5))
+    graphed = Graphed(eager().requires_grad_(True), (1, 5))
     cache = graphed.new_cache(9)
     assert not graphed.forward(torch.tensor([[1]]), cache).requires_grad and not cache.keys.requires_grad
 
 
 def test_refusals_change_nothing():
-    graphed = GraphedGPT2(eager(), (1, 5))
+    graphed = Graphed(eager(), (1, 5))
     old = graphed.new_cache(9)
     cache = graphed.new_cache(9)
     for tokens in ([1], list(range(8))):  # a recorded block, and one longer than any

@@ -1,4 +1,4 @@
-"""model/linear.py: packed or plain, the logits and the ids are the same; and nn.Linear stays where there is no packing."""
+"""model/fast: packed or plain, the logits and the ids are the same; and nn.Linear stays where there is no packing."""
 import copy
 import gc
 import weakref
@@ -7,25 +7,28 @@ from functools import partial
 import pytest
 import torch
 
-import model.linear
-import model.onednn
+import model.fast.layouts
+import model.fast.onednn
 from decoding import autoregressive, speculative_greedy
 from model import GPT2, GPT2Config
-from model.gpt2 import TiedHead
-from model.heads import ConvolvedHead, OneRowHead, TurnedHead
-from model.linear import (
-    CHOSEN,
-    MOST_ROWS,
+from model.decoder import TiedHead
+from model.fast.layouts import (
+    FOUND,
+    MOST_TOKENS,
     ONEDNN,
     PLAIN,
     STRIPS,
+    layout_for,
+    layout_name,
     pack,
     quickest,
     sample,
 )
-from model.onednn import OneDNNLinear, layout, memory, reorder
-from model.strips import StripLinear
-from weights import load_model
+from model.meta import without_memory
+from model.fast.onednn import OneDNNLinear, memory, reorder, strips_for
+from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
+from model.fast.strips import StripLinear
+from weights import load_fast, load_model
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
 
@@ -53,12 +56,12 @@ def plain(dtype=torch.float32, seed=0):
 @pytest.fixture(params=[
     (STRIPS, TiedHead, 5), (STRIPS, TurnedHead, 5),
     *(pytest.param((ONEDNN, ConvolvedHead, rows), marks=needs_onednn) for rows in (1, 3, 4, 5, 9, 17)),
-    pytest.param((ONEDNN, OneRowHead, 2), marks=needs_onednn)])
+    pytest.param((ONEDNN, OneTokenHead, 2), marks=needs_onednn)])
 def packed(request, monkeypatch):
     """The same weights packed, whatever is fastest here."""
-    name, head, rows = request.param
-    monkeypatch.setattr(model.linear, "fastest", lambda config, dtype, rows: (name, "", head))
-    return pack(plain(), rows=rows)
+    name, head, tokens = request.param
+    monkeypatch.setattr(model.fast.layouts, "fastest", lambda model, tokens: (name, head))
+    return pack(plain(), tokens_per_pass=tokens)
 
 
 def layers(gpt2):
@@ -84,7 +87,7 @@ def test_ids_are_the_same(packed):
 
 
 def test_the_weights_are_kept_once_and_can_be_had_back(packed):
-    kind = StripLinear if packed.linear == STRIPS else OneDNNLinear
+    kind = StripLinear if layout_name(packed) == STRIPS else OneDNNLinear
     assert all(type(layer) is kind for layer in layers(packed))
     want = plain().state_dict()
     assert packed.state_dict().keys() == want.keys()
@@ -121,7 +124,7 @@ def test_onednn_and_pytorch_read_one_memory():
     assert torch.equal(strips.transpose(1, 2).flatten(0, 1), weight) and others
 
 
-@pytest.mark.parametrize("kind", [StripLinear, pytest.param(partial(OneDNNLinear, rows=5, moulds={}), marks=needs_onednn)])
+@pytest.mark.parametrize("kind", [StripLinear, pytest.param(partial(OneDNNLinear, tokens_per_pass=5, packed_by_shape={}), marks=needs_onednn)])
 @pytest.mark.parametrize("n_out", [16, 96])
 def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
     """What it is given may lie in a file. One strip, of a weight that is stored [in, out], would not have to be moved."""
@@ -135,9 +138,9 @@ def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
 
 @needs_onednn
 def test_layers_of_one_shape_have_each_its_own_memory():
-    moulds, numbers = {}, torch.randn(3, 64, 32, generator=torch.Generator().manual_seed(0))
-    made = [OneDNNLinear(weight, weight[:, 0], 5, moulds) for weight in numbers]
-    assert len(moulds) == 1
+    packed_by_shape, numbers = {}, torch.randn(3, 64, 32, generator=torch.Generator().manual_seed(0))
+    made = [OneDNNLinear(weight, weight[:, 0], 5, packed_by_shape) for weight in numbers]
+    assert len(packed_by_shape) == 1
     for layer, weight in zip(made, numbers):
         torch.testing.assert_close(layer(torch.eye(32)[:5]), weight.T[:5] + weight[:, 0], rtol=0, atol=1e-5)
 
@@ -151,8 +154,8 @@ def test_a_weight_that_is_not_a_number_is_not_another_layout():
 def test_what_makes_no_sense_is_refused(packed):
     with pytest.raises(ValueError, match="'fast'"):
         pack(plain(), "fast")
-    with pytest.raises(ValueError, match="rows must be at least 1, not 0"):
-        pack(plain(), rows=0)
+    with pytest.raises(ValueError, match="tokens_per_pass must be at least 1, not 0"):
+        pack(plain(), tokens_per_pass=0)
     for linear in ("auto", "plain"):
         with pytest.raises(ValueError, match="packed already"):
             pack(packed, linear)
@@ -164,16 +167,16 @@ def test_the_quickest_is_found(monkeypatch):
         return [lambda x: took.append(one if x.shape[1] == 1 else more)]
 
     took = []
-    monkeypatch.setattr(model.linear.timeit, "timeit", lambda call, number: call() or took[-1])
+    monkeypatch.setattr(model.fast.layouts.timeit, "timeit", lambda call, number: call() or took[-1])
     candidates = {"slow alone": takes(20, 0), "quick": takes(1, 1), "slow together": takes(0, 20)}
-    assert quickest(candidates, lambda n: [torch.ones(1, n, 1)], 5) == "quick"
+    assert quickest(candidates, torch.ones(1), [1], 5) == "quick"
 
 
-@pytest.mark.parametrize("head", [TiedHead, TurnedHead, OneRowHead, ConvolvedHead])
-def test_a_model_of_plain_layers_can_be_trained_and_converted_whatever_its_head(monkeypatch, fresh_choice, head):
+@pytest.mark.parametrize("head", [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead])
+def test_a_model_of_plain_layers_can_be_trained_and_converted_whatever_its_head(monkeypatch, nothing_found_yet, head):
     choose(monkeypatch, head, PLAIN)
     gpt2, tokens = pack(plain()), torch.arange(9)[None]
-    assert gpt2.linear == PLAIN and (type(gpt2.head) is head or head not in (TiedHead, TurnedHead))
+    assert layout_name(gpt2) == PLAIN and (type(gpt2.head) is head or head not in (TiedHead, TurnedHead))
     for n in (1, 9):
         gpt2.requires_grad_(True)(tokens[:, :n]).sum().backward()
         assert all(weight.grad is not None for weight in gpt2.parameters())
@@ -182,12 +185,12 @@ def test_a_model_of_plain_layers_can_be_trained_and_converted_whatever_its_head(
 
 
 @needs_onednn
-@pytest.mark.parametrize("wanted", range(1, MOST_ROWS + 1))
+@pytest.mark.parametrize("wanted", range(1, MOST_TOKENS + 1))
 def test_a_few_rows_go_to_onednn_and_never_make_it_rearrange_the_weight(monkeypatch, wanted):
     weight = torch.arange(480.0 * 32).remainder(251).view(480, 32)
     layer, seen = OneDNNLinear(weight, torch.zeros(480), wanted, {}), []
-    convolve = model.onednn.convolve
-    monkeypatch.setattr(model.onednn, "convolve", lambda x, *args: seen.append(x.shape[:-1].numel()) or convolve(x, *args))
+    convolve = model.fast.onednn.convolve
+    monkeypatch.setattr(model.fast.onednn, "convolve", lambda x, *args: seen.append(x.shape[:-1].numel()) or convolve(x, *args))
     for rows in range(1, 25):
         assert torch.equal(layer(torch.ones(rows, 32)), weight.sum(1).expand(rows, 480))
     assert all(torch.equal(memory(reorder(weight, size)), layer.weight.flatten()) for size in seen)
@@ -195,22 +198,22 @@ def test_a_few_rows_go_to_onednn_and_never_make_it_rearrange_the_weight(monkeypa
 
 
 @pytest.fixture
-def fresh_choice():
-    CHOSEN.clear(), layout.cache_clear()
+def nothing_found_yet():
+    FOUND.clear(), strips_for.cache_clear()
     yield
-    CHOSEN.clear(), layout.cache_clear()
+    FOUND.clear(), strips_for.cache_clear()
 
 
 def choose(monkeypatch, *favourites):
     """Let the first of these that takes part seem quickest, or else the last that takes part."""
-    monkeypatch.setattr(model.linear, "quickest", lambda candidates, *_: next(
+    monkeypatch.setattr(model.fast.layouts, "quickest", lambda candidates, *_: next(
         (name for name in favourites if name in candidates), list(candidates)[-1]))
 
 
 @needs_onednn
 @pytest.mark.parametrize("missing", ["_linear_pointwise", "_convolution_pointwise", "_reorder_convolution_weight", "data_ptr",
                                      "_nbytes"])
-def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, fresh_choice, missing):
+def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, nothing_found_yet, missing):
     class Operators:
         def __getattr__(self, name):
             if name == missing:
@@ -221,32 +224,32 @@ def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, fresh
     monkeypatch.setattr(torch.ops, "mkldnn", Operators())
     for favourite in (ONEDNN, PLAIN):
         choose(monkeypatch, favourite, STRIPS)
-        CHOSEN.clear()
+        FOUND.clear()
         gpt2 = pack(plain())
         if missing == "_linear_pointwise":
             assert type(gpt2.head) is TurnedHead
         else:
-            assert gpt2.linear == (PLAIN if favourite == PLAIN else STRIPS) + " (no oneDNN strips for float32 here)"
-        assert issubclass(type(gpt2.head), OneRowHead) == (missing != "_linear_pointwise" and favourite != PLAIN)
+            assert layout_name(gpt2) == (PLAIN if favourite == PLAIN else STRIPS)
+        assert issubclass(type(gpt2.head), OneTokenHead) == (missing != "_linear_pointwise" and favourite != PLAIN)
         for n in (1, 9):
             torch.testing.assert_close(gpt2(torch.arange(n)[None]), plain()(torch.arange(n)[None]), rtol=0, atol=1e-4)
 
 
-def test_another_layout_of_onednn_is_noticed(monkeypatch, fresh_choice):
-    monkeypatch.setattr("model.onednn.cut", lambda weight, width: torch.zeros(len(weight) // width, weight.shape[1], width))
+def test_another_layout_of_onednn_is_noticed(monkeypatch, nothing_found_yet):
+    monkeypatch.setattr("model.fast.onednn.cut", lambda weight, width: torch.zeros(len(weight) // width, weight.shape[1], width))
     choose(monkeypatch, ONEDNN, STRIPS)
-    assert pack(plain()).linear == STRIPS + " (no oneDNN strips for float32 here)"
+    assert layout_name(pack(plain())) == STRIPS
 
 
-def test_a_model_that_cannot_be_cut_into_strips_stays_plain(fresh_choice):
+def test_a_model_that_cannot_be_cut_into_strips_stays_plain(nothing_found_yet):
     odd = GPT2(GPT2Config(n_layer=1, n_head=1, n_embd=20, n_vocab=30, n_ctx=8))
-    assert pack(odd).linear == PLAIN + " (no oneDNN strips for float32 here)"
+    assert layout_name(pack(odd)) == PLAIN
 
 
 @pytest.mark.parametrize("name", [PLAIN, STRIPS, pytest.param(ONEDNN, marks=needs_onednn)])
-def test_the_fastest_one_is_chosen(monkeypatch, fresh_choice, name):
+def test_the_fastest_one_is_used(monkeypatch, nothing_found_yet, name):
     choose(monkeypatch, name)
-    assert pack(plain()).linear == name
+    assert layout_name(pack(plain())) == name
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -254,7 +257,7 @@ def test_every_number_format_runs(dtype):
     gpt2, tokens = pack(plain(dtype)), torch.arange(9)[None]
     logits = gpt2(tokens)
     assert logits.dtype == dtype
-    assert dtype != torch.float64 or gpt2.linear.endswith(" (no oneDNN strips for float64 here)")
+    assert dtype != torch.float64 or layout_name(gpt2) in (PLAIN, STRIPS)
     want = plain(dtype)(tokens)
     torch.testing.assert_close(logits, want, rtol=0, atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
 
@@ -268,7 +271,7 @@ def test_layers_that_blocks_share_are_all_packed(packed):
     torch.testing.assert_close(got(torch.arange(9)[None]), want, rtol=0, atol=1e-4)
 
 
-def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, fresh_choice):
+def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, nothing_found_yet):
     choose(monkeypatch, STRIPS)
     unpacked = plain()
     alive = [weakref.ref(layer.weight) for layer in layers(unpacked)]
@@ -280,45 +283,69 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, fresh_choice):
     assert held[-len(alive):] == list(range(len(alive), 0, -1))
 
 
-def test_a_choice_is_for_its_rows_and_dtype_and_only_on_the_cpu(monkeypatch, fresh_choice):
+def test_a_layout_is_found_once_for_its_tokens_and_dtype_and_only_on_the_cpu(monkeypatch, nothing_found_yet):
     asked = []
-    monkeypatch.setattr(model.linear, "fastest_layers", lambda plain, rows: asked.append((rows, plain[0].weight.dtype)) or (PLAIN, ""))
-    for rows in (5, 3, 5, 50, 1):
-        assert load_model("tales-small", rows=rows).linear == PLAIN
-    load_model("tales-small", dtype=torch.bfloat16, rows=5)
+    monkeypatch.setattr(model.fast.layouts, "fastest_layers", lambda plain, tokens: asked.append(
+        (tokens, plain[0].weight.dtype)) or PLAIN)
+    for tokens in (5, 3, 5, 50, 1):
+        assert layout_name(load_fast("tales-small", tokens_per_pass=tokens)) == PLAIN
+    load_fast("tales-small", dtype=torch.bfloat16, tokens_per_pass=5)
     want = [(5, torch.float32), (3, torch.float32), (1, torch.float32), (5, torch.bfloat16)]
     assert asked == want
-    assert load_model("tales-small", device="meta", rows=2).linear == PLAIN
-    load_model("tales-small", linear="plain", rows=2)
+    assert layout_name(load_fast("tales-small", device="meta", tokens_per_pass=2)) == PLAIN
+    load_fast("tales-small", linear="plain", tokens_per_pass=2)
+    load_model("tales-small")
     assert asked == want
 
 
 @needs_onednn
-def test_a_default_device_does_not_change_what_is_timed(monkeypatch, fresh_choice):
+def test_a_default_device_does_not_change_what_is_timed(monkeypatch, nothing_found_yet):
     timed = []
-    monkeypatch.setattr(model.linear, "quickest", lambda candidates, inputs, rows: timed.append(
-        (list(candidates), {x.device.type for x in inputs(1)})) or list(candidates)[-1])
+    monkeypatch.setattr(model.fast.layouts, "quickest", lambda candidates, like, widths, tokens: timed.append(
+        (list(candidates), like.device.type)) or list(candidates)[-1])
     with torch.device("meta"):
-        products = model.linear.choose(CONFIG, "cpu", torch.float32)
-    assert timed == [([PLAIN, STRIPS, ONEDNN], {"cpu"}), ([TiedHead, TurnedHead, OneRowHead, ConvolvedHead], {"cpu"})]
-    assert products.linear == ONEDNN
+        layout = layout_for(GPT2(CONFIG), "cpu")
+    heads = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
+    assert timed == [([PLAIN, STRIPS, ONEDNN], "cpu"), (heads, "cpu")]
+    assert isinstance(layout.layer, partial) and layout.head is ConvolvedHead
 
 
 def test_the_layers_that_are_timed_are_no_more_than_the_model_has_and_on_the_cpu():
     tiny = GPT2Config(n_layer=2, n_head=1, n_embd=16, n_vocab=30, n_ctx=8)
     with torch.device("meta"):
-        timed = sample(tiny, torch.float64)
+        timed = sample(without_memory(tiny, torch.float64))
     assert [tuple(layer.weight.shape) for layer in timed] == 2 * [(48, 16), (16, 16), (64, 16), (16, 64)]
     assert {(layer.weight.device.type, layer.weight.dtype) for layer in timed} == {("cpu", torch.float64)}
+    assert all((weight == 1).all() for layer in timed for weight in layer.parameters())
+
+
+def test_a_layout_is_found_from_the_shapes_of_any_models_layers(monkeypatch, nothing_found_yet):
+    """Blocks with other layers than GPT-2's, and other shapes: another model of these is another key."""
+    def family(width):
+        gpt2 = plain()
+        for block in gpt2.h:
+            block.mlp.c_fc, block.mlp.c_proj = torch.nn.Linear(64, width), torch.nn.Linear(width, 64)
+        return gpt2.requires_grad_(False)
+
+    seen = []
+    monkeypatch.setattr(model.fast.layouts, "fastest_layers", lambda plain, tokens: seen.append(
+        [tuple(layer.weight.shape) for layer in plain[:4]]) or STRIPS)
+    for width in (96, 96, 32):
+        gpt2, tokens = family(width), torch.arange(9)[None]
+        want = gpt2(tokens)
+        torch.testing.assert_close(pack(gpt2)(tokens), want, rtol=0, atol=1e-4)
+        assert layout_name(gpt2) == STRIPS
+    assert seen == [[(192, 64), (64, 64), (width, 64), (64, width)] for width in (96, 32)]
 
 
 def test_plain_is_plain():
-    for gpt2 in (pack(plain(), "plain"), load_model("tales-small", linear="plain")):
-        assert gpt2.linear == "nn.Linear"
+    for gpt2 in (pack(plain(), "plain"), load_fast("tales-small", linear="plain"), load_model("tales-small")):
+        assert layout_name(gpt2) == "nn.Linear"
         assert all(type(layer) is torch.nn.Linear for layer in layers(gpt2))
+        assert type(gpt2.head) is TiedHead
 
 
-def test_choosing_leaves_the_global_random_state_alone(fresh_choice):
+def test_timing_leaves_the_global_random_state_alone(nothing_found_yet):
     before = torch.random.get_rng_state()
     pack(plain())
     state = torch.random.get_rng_state()
@@ -329,7 +356,7 @@ def test_choosing_leaves_the_global_random_state_alone(fresh_choice):
 
 def test_a_step_allocates_no_cache(monkeypatch):
     """A run makes its cache once, and the memory stays where it is."""
-    gpt2 = load_model("tales-small")
+    gpt2 = load_fast("tales-small")
     made = []
     new_cache = gpt2.new_cache
     monkeypatch.setattr(gpt2, "new_cache", lambda capacity: made.append(new_cache(capacity)) or made[-1])
@@ -342,5 +369,5 @@ def test_a_step_allocates_no_cache(monkeypatch):
 
     monkeypatch.setattr(gpt2, "forward", watched)
     autoregressive(gpt2, [1, 2, 3], 30)
-    speculative_greedy(gpt2, load_model("tales-small"), [1, 2, 3], 30)
+    speculative_greedy(gpt2, load_fast("tales-small"), [1, 2, 3], 30)
     assert len(made) == len(addresses) == 2

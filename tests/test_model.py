@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from transformers import GPT2Config as ReferenceConfig
 from transformers import GPT2LMHeadModel
 
-from model import GPT2, OFFICIAL_CONFIGS, GPT2Config, KVCache
+from model import GPT2, OFFICIAL_CONFIGS, GPT2Config, KVCache, Place
 
 TINY = GPT2Config(n_layer=3, n_head=3, n_embd=48, n_vocab=101, n_ctx=40)
 
@@ -171,14 +171,14 @@ def test_what_lies_beyond_length_is_never_read():
 
 
 def test_truncate_refuses_what_makes_no_sense():
-    cache = KVCache(TINY, capacity=10)
+    cache = KVCache(TINY.n_layer, TINY.n_head, TINY.d_head, capacity=10)
     GPT2(TINY)(random_tokens(TINY, T=6), cache)
     for length in (-1, 7, 10):
         with pytest.raises(ValueError, match=f"length 6 to {length}"):
             cache.truncate(length)
         assert cache.length == 6
     with pytest.raises(ValueError, match="-1"):
-        KVCache(TINY, capacity=-1)
+        GPT2(TINY).new_cache(-1)
 
 
 @torch.no_grad()
@@ -245,6 +245,63 @@ def test_config_is_frozen_and_refuses_impossible_sizes():
     with pytest.raises(ValueError, match="48 is not divisible by n_head 5"):
         dataclasses.replace(TINY, n_head=5)
     for field in dataclasses.fields(GPT2Config):
-        for value in (0, -1, 1.5, "3", None):
+        for value in ((0,) if field.name != "n_padding" else ()) + (-1, 1.5, "3", None):
             with pytest.raises(ValueError, match=f"{field.name} must be"):
                 dataclasses.replace(TINY, **{field.name: value})
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("start", [0, 7])
+@pytest.mark.parametrize("T", [1, 6])
+def test_a_place_that_is_a_plain_chain_changes_nothing(start, T):
+    """Positions as a slice or as a tensor, and the mask from outside: the same logits and cache."""
+    ours = tiny()
+    tokens = random_tokens(TINY, start + T, batch=2)
+    positions = torch.arange(start, start + T)
+    hidden = torch.arange(start + T) > positions[:, None]
+    mask = torch.zeros(T, start + T, dtype=torch.float64).masked_fill(hidden, -torch.inf)
+    places = Place(positions, mask), Place(positions.expand(2, T), mask.expand(2, 1, T, start + T))
+    caches = [ours.new_cache(20, batch=2) for _ in range(3)]
+    for cache, place in zip(caches, (None, *places)):
+        if start > 0:
+            ours(tokens[:, :start], cache, last=0)
+        same(ours(tokens[:, start:], cache, place=place), ours(tokens)[:, start:])
+        assert cache.length == start + T
+        same(cache.keys, caches[0].keys)
+        with pytest.raises(ValueError, match=f"last {T + 1} of {T}"):
+            ours(tokens[:, start:], cache, last=T + 1, place=place)
+
+
+@torch.no_grad()
+def test_a_place_says_which_tokens_are_seen_and_where_they_stand():
+    """Two branches after one text: each row is what its own branch says, read alone."""
+    ours = tiny()
+    text, branches = random_tokens(TINY, 5), torch.tensor([[7, 8]])
+    cache = ours.new_cache(10)
+    ours(text, cache, last=0)
+    mask = torch.zeros(2, 7, dtype=torch.float64)
+    mask[0, 6] = mask[1, 5] = -torch.inf  # neither sees the other
+    both = ours(branches, cache, place=Place(torch.tensor([5, 5]), mask))
+    for i in range(2):
+        alone = ours(torch.cat([text, branches[:, i:i + 1]], dim=1), last=1)
+        same(both[:, i:i + 1], alone)
+
+
+@torch.no_grad()
+def test_rows_of_padding_are_kept_and_never_drawn():
+    padded = dataclasses.replace(TINY, n_padding=27)
+    ours, more = GPT2(TINY).double(), GPT2(padded).double()
+    state = ours.state_dict()
+    state["wte.weight"] = torch.cat([state["wte.weight"], torch.full((27, 48), 9.0)])
+    more.load_state_dict(state)
+    tokens = random_tokens(TINY, T=9)
+    assert more(tokens).shape == (1, 9, 101)
+    same(more(tokens), ours(tokens))
+    with pytest.raises(ValueError, match="n_padding must be a whole number of at least 0"):
+        dataclasses.replace(TINY, n_padding=-1)
+
+
+def test_a_model_says_where_it_is():
+    ours = GPT2(TINY).bfloat16()
+    assert (ours.device, ours.dtype) == (torch.device("cpu"), torch.bfloat16)
+    assert ours.to("meta").device.type == "meta"

@@ -188,7 +188,7 @@ def test_the_rounds_of_a_sampled_run_are_explained(generate):
 @torch.no_grad()
 def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
     answer = generate("--trace", "--json", "--mode", "speculative", *SHORT)
-    model, text, verdicts = load_model(pair[1], linear="plain"), list(b"Once"), []
+    model, text, verdicts = load_model(pair[1]), list(b"Once"), []
     tokens = parsed(answer)["speculative"]["tokens"]
     for line in (line for line in answer.err.splitlines() if line.startswith("round ")):
         for drafted, choice, lead, verdict in re.findall(r"(\S+) target (\S+) by \+(\S+) (kept|REJECTED)", line):

@@ -29,7 +29,7 @@ def cut(ids, numbers):
         block, ids = ids[:n], ids[n:]
         kind = numbers.choice(["correction", "bonus", "none"])
         kept, extra = (block, None) if kind == "none" else (block[:-1], block[-1])
-        yield Round([*kept, 0], len(kept), extra, kind, 0.0, None, None)
+        yield Round([*kept, 0], len(kept), extra, kind, (0, 0), None, None, 0.0)
 
 
 def stream(rounds, color=False):
@@ -64,14 +64,14 @@ def test_every_way_to_cut_broken_bytes(data):
 
 def test_only_whole_characters_are_written():
     ids = as_bytes("é日😀".encode())
-    rounds = [Round([token], 1, None, "none", 0.0, None, None) for token in ids]
+    rounds = [Round([token], 1, None, "none", (0, 0), None, None, 0.0) for token in ids]
     assert stream(rounds) == ["", "é", "é", "é", "é日", "é日", "é日", "é日", "é日😀", "é日😀"]
 
 
 def test_the_colour_says_where_a_token_came_from():
     a, b, c = as_bytes(b"abc")
-    rounds = [Round([a, b, b], 1, c, "correction", 0.0, None, None), Round([b], 1, c, "bonus", 0.0, None, None),
-              Round([a, END_OF_TEXT], 2, None, "none", 0.0, None, None)]
+    rounds = [Round([a, b, b], 1, c, "correction", (0, 0), None, None, 0.0), Round([b], 1, c, "bonus", (0, 0), None, None, 0.0),
+              Round([a, END_OF_TEXT], 2, None, "none", (0, 0), None, None, 0.0)]
     kept, corrected, bonus = STYLES["accepted"], STYLES["correction"], STYLES["bonus"]
     reset = "\033[0m"
     assert stream(rounds, color=True)[-1] == (f"{kept}a{reset}{corrected}c{reset}{kept}b{reset}{bonus}c{reset}{kept}a{reset}")
@@ -81,7 +81,7 @@ def test_the_colour_says_where_a_token_came_from():
 
 def test_no_space_before_a_word_is_underlined():
     word, spaces = TOKENIZER.encode_single_token(" the"), as_bytes(b" \n")
-    rounds = [Round([], 0, token, "bonus", 0.0, None, None) for token in (word, *spaces)]
+    rounds = [Round([], 0, token, "bonus", (0, 0), None, None, 0.0) for token in (word, *spaces)]
     assert stream(rounds, color=True)[-1] == f" {STYLES['bonus']}the\033[0m \n"
 
 

@@ -116,7 +116,7 @@ def test_a_folder_has_its_own_vocabulary_else_gpt2s(tmp_path):
 @pytest.mark.parametrize("n_vocab, vocabularies, words", [
     (258, [], r"258 tokens.*needs a \*\.tiktoken file"),
     (257, [BYTES, BYTES], "2 vocabularies, v0.tiktoken and v1.tiktoken; keep one"),
-    (258, [BYTES], "257 tokens with <|endoftext|>, but config.json says 258"),
+    (256, [BYTES], "257 tokens with <|endoftext|>, but config.json says 256"),
     (257, [[*BYTES[1:], b"he"]], "have all 256 bytes"),
     (259, [[*BYTES, b"he", b"he"]], "number its tokens 0, 1, 2"),
 ])

@@ -63,7 +63,7 @@ def test_out_folder_holds_two_models_and_nothing_else(made):
 
 def test_written_weights_give_the_trained_logits(made):
     for folder, trainer, sizes in (("large", made.target, (2, 2, 16)), ("small", made.draft, (1, 2, 16))):
-        loaded, trained = load_model(made.out / folder, linear="plain"), GPT2(trainer.model.config).eval()
+        loaded, trained = load_model(made.out / folder), GPT2(trainer.model.config).eval()
         trained.load_state_dict(trainer.weights)
         config = loaded.config
         assert (config.n_layer, config.n_head, config.n_embd, config.n_vocab, config.n_ctx) == (*sizes, 280, 16)
@@ -76,7 +76,7 @@ def test_written_weights_give_the_trained_logits(made):
 
 
 def test_draft_learns_from_the_target_in_the_folder(made):
-    target = load_model(made.out / "large", linear="plain")
+    target = load_model(made.out / "large")
     assert same(dict(made.draft.teacher.state_dict()), dict(target.state_dict()))
 
 

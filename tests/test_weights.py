@@ -9,10 +9,10 @@ from safetensors.torch import save_file
 from transformers import GPT2Config as ReferenceConfig
 from transformers import GPT2LMHeadModel
 
-import model.linear
-from model.linear import ONEDNN, PLAIN, STRIPS
+import model.fast.layouts
+from model.fast.layouts import ONEDNN, PLAIN, STRIPS, layout_name
 from tests.make_counting_gpt2 import write_checkpoint
-from weights import WeightsError, checkpoint, load_model
+from weights import WeightsError, checkpoint, load_fast, load_model
 
 CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90, "n_positions": 24}
 
@@ -80,8 +80,8 @@ def test_each_transpose_matters(reference, state, write, monkeypatch, left_out):
 @pytest.fixture(params=[PLAIN, STRIPS, ONEDNN])
 def linear(request, monkeypatch):
     """The layers that are chosen, where there are such."""
-    monkeypatch.setattr(model.linear, "CHOSEN", {})
-    monkeypatch.setattr(model.linear, "quickest", lambda candidates, *_: next(
+    monkeypatch.setattr(model.fast.layouts, "FOUND", {})
+    monkeypatch.setattr(model.fast.layouts, "quickest", lambda candidates, *_: next(
         (name for name in (request.param, STRIPS) if name in candidates), next(iter(candidates))))
     return request.param
 
@@ -89,7 +89,7 @@ def linear(request, monkeypatch):
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
 def test_stored_and_wanted_types(state, write, linear, stored, wanted):
-    loaded = load_model(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
+    loaded = load_fast(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
     assert {weight.dtype for weight in loaded.parameters()} == {wanted}
     assert torch.equal(loaded.wte.weight, state["wte.weight"].to(stored).to(wanted))
     assert torch.equal(loaded.state_dict()["h.1.mlp.c_fc.weight"], state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
@@ -97,11 +97,31 @@ def test_stored_and_wanted_types(state, write, linear, stored, wanted):
 
 def test_the_model_does_not_live_in_the_file(reference, state, write, linear):
     folder = write(state)
-    loaded = load_model(folder)
+    loaded = load_fast(folder)
     with open(folder + "/model.safetensors", "r+b") as file:  # the same file, overwritten: a map would see it
         file.write(b"\0" * (Path(folder) / "model.safetensors").stat().st_size)
     assert difference(loaded, reference) < 1e-4
-    assert loaded.linear.startswith(linear) or linear == ONEDNN  # which not every processor has
+    assert layout_name(loaded) == linear or linear == ONEDNN  # which not every processor has
+
+
+def test_the_file_is_opened_a_few_times_not_for_every_tensor(state, write, monkeypatch):
+    """Each time costs, on a network drive."""
+    folder, opened = write(state), []
+    for owner, name in ((checkpoint, "safe_open"), (Path, "open")):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda path, *args, original=original, **options: opened.append(
+            str(path)) or original(path, *args, **options))
+    load_model(folder)
+    assert 1 <= opened.count(folder + "/model.safetensors") <= 2
+
+
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_weights_may_begin_at_any_byte_of_the_file(reference, state, write, more):
+    path = Path(write(state)) / "model.safetensors"
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    path.write_bytes((size + more).to_bytes(8, "little") + data[8:8 + size] + more * b" " + data[8 + size:])
+    assert difference(load_model(path.parent), reference) < 1e-4
 
 
 def test_a_config_that_spells_gpt2_out_is_accepted(reference, state, write):

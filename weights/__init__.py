@@ -3,6 +3,7 @@ from importlib import import_module
 
 HOME = {
     "load_model": "load",
+    "load_fast": "fast",
     "load_tokenizer": "tokenizer",
     "vocabulary_difference": "tokenizer",
     "WeightsError": "errors",

@@ -1,12 +1,14 @@
-"""config.json, as GPT-2's repositories have it: the five sizes, and the promise that the forward pass is GPT-2's."""
+"""config.json, as GPT-2's repositories have it: five sizes, and the promise of GPT-2's forward
+pass."""
 import json
 from pathlib import Path
 
 from weights.errors import WeightsError
 
-# What `model/` computes. A config that leaves one of these out means the first value, as it does in the reference
-# implementation; one that says something else would load well and compute something wrong.
-GPT2_FORWARD = {
+# What `model/` computes. A config that leaves one of these out means the first value, as it does in
+# the reference implementation; one that says something else would load well and compute something
+# wrong.
+GPT2_FORWARD: dict[str, list] = {
     "activation_function": ["gelu_new", "gelu_pytorch_tanh"],  # two names of the tanh form
     "layer_norm_epsilon": [1e-5],
     "scale_attn_weights": [True],
@@ -19,22 +21,26 @@ MOST = 10**7  # of anything: the product of two sizes is still a size that PyTor
 
 
 def read_config(path: Path) -> dict[str, int]:
-    """The sizes in a config.json, under the names of GPT2Config.
+    """Read the sizes in a config.json, under the names of GPT2Config.
 
-    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is not a plain GPT-2.
+    Its vocab_size is n_rows here, the rows of the embedding: there may be more of them than tokens.
+    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is
+    not a plain GPT-2.
     """
     values = _read_json(path)
     if values.get("model_type") != "gpt2":
-        raise WeightsError(f"{path}: model_type is {values.get('model_type')!r}; only 'gpt2' can be loaded")
+        raise WeightsError(f"{path}: model_type is {values.get('model_type')!r}; "
+                           "only 'gpt2' can be loaded")
     n_embd = _size(values, "n_embd", path)
     for key, allowed in {**GPT2_FORWARD, "n_inner": [None, 4 * n_embd]}.items():
         if values.get(key, allowed[0]) not in allowed:
-            raise WeightsError(f"{path}: {key} is {values[key]!r}, but GPT-2 has {' or '.join(map(repr, allowed))}")
+            raise WeightsError(f"{path}: {key} is {values[key]!r}, "
+                               f"but GPT-2 has {' or '.join(map(repr, allowed))}")
     return {
         "n_layer": _size(values, "n_layer", path),
         "n_head": _size(values, "n_head", path),
         "n_embd": n_embd,
-        "n_vocab": _size(values, "vocab_size", path),
+        "n_rows": _size(values, "vocab_size", path),
         "n_ctx": _size(values, "n_ctx" if "n_positions" not in values else "n_positions", path),
     }
 
@@ -43,7 +49,8 @@ def _read_json(path: Path) -> dict:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise WeightsError(f"{path.parent} has no config.json; it must stand beside model.safetensors") from None
+        raise WeightsError(f"{path.parent} has no config.json; "
+                           "it must stand beside model.safetensors") from None
     except OSError as error:
         raise WeightsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # not UTF-8, or not JSON
@@ -56,5 +63,6 @@ def _read_json(path: Path) -> dict:
 def _size(values: dict, key: str, path: Path) -> int:
     value = values.get(key)
     if type(value) is not int or not 1 <= value <= MOST:
-        raise WeightsError(f"{path}: {key} must be a whole number from 1 to {MOST}, not {value!r}")
+        raise WeightsError(f"{path}: {key} must be a whole number from 1 to {MOST}, "
+                           f"not {value!r}")
     return value

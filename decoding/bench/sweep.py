@@ -20,7 +20,8 @@ from decoding.cli.options import DEFAULT_GAMMA
 from decoding.cli.trace import name
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
-from weights import load_model, load_tokenizer
+from model.fast.layouts import layout_name
+from weights import load_fast, load_tokenizer
 
 COSTS, TABLES = "costs.json", "tables.md"
 
@@ -58,14 +59,14 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     """Both models, and the seconds that loading took, which are part of no other number.
 
     One target serves all arms, laid out for the default gamma: with a layout of its own, the plain loop or another gamma
-    could be somewhat faster (`model.linear.choose`).
+    could be somewhat faster (`model.fast.layouts.layout_for`).
     """
     device, dtype = pick_device(options.device), getattr(torch, options.dtype)
     tokenizer = load_tokenizer(options.target)
     models, seconds = {}, {}
-    for role, rows in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):
+    for role, tokens_per_pass in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):
         started = perf_counter()
-        models[role] = load_model(getattr(options, role), device, dtype, options.linear, rows)
+        models[role] = load_fast(getattr(options, role), device, dtype, options.linear, tokens_per_pass)
         seconds[role] = perf_counter() - started
     eos = tokenizer.eot_token if options.eos else None
     return Pair(**models, eos=eos, seed=options.seed, name=lambda token: name(token, tokenizer)), seconds
@@ -73,7 +74,7 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
 
 def describe(options: argparse.Namespace, pair: Pair) -> dict:
     """The settings that all rows of one table share."""
-    return {"target": options.target, "draft": options.draft, "dtype": options.dtype, "linear": pair.target.linear, "seed": options.seed,
+    return {"target": options.target, "draft": options.draft, "dtype": options.dtype, "linear": layout_name(pair.target), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off", **machine(pick_device(options.device))}
 
 

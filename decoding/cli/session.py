@@ -24,8 +24,9 @@ from decoding.sampling import GREEDY, Sampling
 from decoding.speculative import speculative_rounds, usual_rule
 from decoding.stopping import check_request
 from model import GPT2
-from model.graphs import GraphedGPT2
-from weights import WeightsError, load_model, load_tokenizer, vocabulary_difference
+from model.fast.cuda_graphs import Graphed
+from model.fast.layouts import layout_name
+from weights import WeightsError, load_fast, load_tokenizer, vocabulary_difference
 
 
 class Session:
@@ -44,24 +45,26 @@ class Session:
                                    "choose another --draft")
         self.end_of_text = self.tokenizer.eot_token
         self.text, self.prompt = text, self.encode(text)
-        rows = 1 if options.gamma is None else most(self.gamma()) + 1
-        self.model = self.load(options.target, rows)
+        tokens_per_pass = 1 if options.gamma is None else most(self.gamma()) + 1
+        self.model = self.load(options.target, tokens_per_pass)
         check_request(self.model.config, self.prompt, options.max_new_tokens)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         if options.draft == LOOKUP:
             self.draft = LookupDrafter(self.model.config.n_vocab)
         elif options.draft is not None:
-            self.draft = self.ready(self.load(options.draft, 2), 2)  # it catches up with two tokens after full acceptance
-        self.target = self.ready(self.model, rows)
+            # It catches up with two tokens after full acceptance.
+            self.draft = self.ready(self.load(options.draft, 2), 2)
+        self.target = self.ready(self.model, tokens_per_pass)
 
-    def load(self, name: str, rows: int) -> GPT2:
-        return load_model(name, self.device, getattr(torch, self.options.dtype), self.options.linear, rows)
+    def load(self, name: str, tokens_per_pass: int) -> GPT2:
+        dtype = getattr(torch, self.options.dtype)
+        return load_fast(name, self.device, dtype, self.options.linear, tokens_per_pass)
 
-    def ready(self, model: GPT2, rows: int) -> Model:
-        """The model as the loops shall run it; `rows` is the largest block they feed it again and again."""
+    def ready(self, model: GPT2, tokens_per_pass: int) -> Model:
+        """The model as the loops shall run it, and feed it up to so many tokens again and again."""
         if self.options.compile:
-            return self.coupled(GraphedGPT2(model, (1, rows)))
+            return self.coupled(Graphed(model, (1, tokens_per_pass)))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
 
     def coupled(self, model: Model) -> Model:
@@ -103,7 +106,7 @@ class Session:
     def settings(self) -> dict:
         """Every option's value, and what `auto` and the defaults came to."""
         settings = {key: value for key, value in vars(self.options).items() if key not in ("prompt", "list_models")}
-        return settings | {"device": self.device, "linear": self.model.linear, "threads": torch.get_num_threads()}
+        return settings | {"device": self.device, "linear": layout_name(self.model), "threads": torch.get_num_threads()}
 
     def decode(self, ids: list[int]) -> str:
         """The text of new ids, without end-of-text; half a character at the end is U+FFFD."""
@@ -207,5 +210,5 @@ def banner(session: Session) -> str:
         how += ", shared Gumbel noise" if session.noise is not None else ""
     draft = f", draft {options.draft}, gamma {options.gamma}" if options.draft is not None else ""
     return (f"target {options.target}{draft}, {how}; {options.dtype} on {session.device}, "
-            f"{torch.get_num_threads()} threads, linear layers: {session.model.linear}"
+            f"{torch.get_num_threads()} threads, linear layers: {layout_name(session.model)}"
             + (", CUDA graphs" if options.compile else ""))

@@ -4,7 +4,7 @@ import torch
 from decoding import autoregressive
 from decoding.sampling import GREEDY, to_probs
 from decoding.theory import expected_speedup, expected_tokens_per_round
-from model import GPT2Config, KVCache
+from model import KVCache
 from decoding.proof.toys import HashModel, Spy, random_prompt, tiny_pair
 from tutorials.drawing import looks_at
 from tutorials.grading import check
@@ -28,7 +28,7 @@ def check_tokens_read(answer) -> str:
 def check_cache_bytes(answer) -> str:
     def truth(n_layer, n_embd, length, size):
         dtype = {2: torch.float16, 4: torch.float32}[size]
-        cache = KVCache(GPT2Config(n_layer, n_head=1, n_embd=n_embd), length, dtype=dtype)
+        cache = KVCache(n_layer, 1, n_embd, length, dtype=dtype)
         return cache.keys.nbytes + cache.values.nbytes
 
     return check(answer, truth, [(12, 256, 100, 4), (2, 256, 100, 2), (12, 768, 1024, 2)])

@@ -36,7 +36,7 @@ def to_official_layout(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def to_json_config(config: GPT2Config) -> dict:
     """config.json's entries, under the names the official files have."""
     return {"model_type": "gpt2", "n_layer": config.n_layer, "n_head": config.n_head, "n_embd": config.n_embd,
-            "vocab_size": config.n_vocab, "n_positions": config.n_ctx,
+            "vocab_size": config.n_vocab + config.n_padding, "n_positions": config.n_ctx,
             "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}
 
 

@@ -38,7 +38,7 @@ def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) ->
         run.make("target", None, earlier)
         earlier = None
     # Read back from its file, so that the draft learns from what it will serve: weights rounded to half precision.
-    run.make("draft", load_model(run.folder("target"), run.device, linear="plain"), earlier)
+    run.make("draft", load_model(run.folder("target"), run.device), earlier)
     checkpoint.unlink()
     say(f"done; try python -m decoding.generate --target {run.folder('target')} --draft {run.folder('draft')}")
 
@@ -118,7 +118,7 @@ class PairTraining:
 
     def final_measurement(self, name: str, target: GPT2 | None) -> Evaluation:
         """How good the model in the folder is, on more of the held-out text than there was time for during training."""
-        model = load_model(self.folder(name), self.device, linear="plain")
+        model = load_model(self.folder(name), self.device)
         return evaluate(model, to_blocks(self.held_out, self.options.context, FINAL_SAMPLE), target, self.options.batch)
 
 

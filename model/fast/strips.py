@@ -1,8 +1,9 @@
 """A linear layer whose weight is cut into strips.
 
-A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the other, the WIDTH weights that
-it is multiplied by, which a few vector instructions do at once. The product is one small product for each strip, all in one
-call of PyTorch, which reads the memory from front to back.
+A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the
+other, the WIDTH weights that it is multiplied by, which a few vector instructions do at once. The
+product is one small product for each strip, all in one call of PyTorch, which reads the memory from
+front to back.
 """
 import torch
 from torch import Tensor, nn
@@ -11,30 +12,35 @@ WIDTH = 16
 
 
 class StripLinear(nn.Module):
-    """nn.Linear for inference. Raises RuntimeError if the number of outputs is no multiple of WIDTH."""
+    """nn.Linear for inference. Raises RuntimeError unless WIDTH divides the number of outputs."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self.keep(cut(weight.detach(), WIDTH).clone(memory_format=torch.contiguous_format), bias.detach().clone())
+        strips = cut(weight.detach(), WIDTH).clone(memory_format=torch.contiguous_format)
+        self.keep(strips, bias.detach().clone())
 
     def keep(self, strips: Tensor, bias: Tensor) -> None:
         self.weight = nn.Parameter(strips, requires_grad=False)  # (n_out / width, n_in, width)
         self.bias = nn.Parameter(bias, requires_grad=False)  # (n_out,)
-        self.biases = self.bias.view(len(strips), 1, -1)  # the same memory by strips, (n_out / width, 1, width)
+        # The same memory by strips, (n_out / width, 1, width).
+        self.biases = self.bias.view(len(strips), 1, -1)
 
     def to_plain(self) -> Tensor:
         return self.weight.transpose(1, 2).flatten(0, 1)  # (n_out, n_in), a copy
 
     def forward(self, x: Tensor) -> Tensor:
-        # In a small model even a call of PyTorch that only looks at memory in another way costs time that shows: the two
-        # conditions leave out those that would change nothing, for a single sequence and for a single row.
+        # Even a view costs measurable time in a small model, so skip the two that change nothing
+        # (batch 1, one token).
         rows = x if len(x) == 1 else x.flatten(0, -2)  # (1, N, n_in) or (N, n_in)
-        y = torch.baddbmm(self.biases, rows.expand(len(self.biases), -1, -1), self.weight)  # (n_out / width, N, width)
-        return (y if y.shape[1] == 1 else y.transpose(0, 1)).reshape(*x.shape[:-1], -1)  # (..., n_out)
+        rows = rows.expand(len(self.biases), -1, -1)
+        y = torch.baddbmm(self.biases, rows, self.weight)  # (n_out / width, N, width)
+        y = y if y.shape[1] == 1 else y.transpose(0, 1)
+        return y.reshape(*x.shape[:-1], -1)  # (..., n_out)
 
     def __deepcopy__(self, memo: dict) -> nn.Linear:
         """A copy is an nn.Linear: it can be converted, moved and trained."""
-        copy = nn.Linear(self.weight.shape[1], len(self.bias), device="meta", dtype=self.weight.dtype)
+        n_in, n_out = self.weight.shape[1], len(self.bias)
+        copy = nn.Linear(n_in, n_out, device="meta", dtype=self.weight.dtype)
         copy.weight = nn.Parameter(self.to_plain(), requires_grad=False)
         copy.bias = nn.Parameter(self.bias.detach().clone(), requires_grad=False)
         return copy
@@ -47,10 +53,11 @@ class StripLinear(nn.Module):
         """Called by .to(), .half() and their like, which cannot change a packed weight."""
         new = fn(self.bias)
         if (new.device, new.dtype) != (self.bias.device, self.bias.dtype):
-            raise RuntimeError("a packed model keeps its device and dtype; convert copy.deepcopy(model), which is a plain one")
+            raise RuntimeError("a packed model keeps its device and dtype; "
+                               "convert copy.deepcopy(model), which is a plain one")
         return self
 
 
 def cut(weight: Tensor, width: int) -> Tensor:
-    """weight (n_out, n_in) seen as strips, (n_out / width, n_in, width): a view."""
+    """View weight (n_out, n_in) as strips, (n_out / width, n_in, width)."""
     return weight.unflatten(0, (-1, width)).transpose(1, 2)

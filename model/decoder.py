@@ -1,0 +1,124 @@
+"""What every model here can do: read new tokens after those in its cache, and rate the next one."""
+from typing import NamedTuple, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.attention import block_mask
+from model.kv_cache import KVCache
+
+
+class Sizes(Protocol):
+    """What `Decoder` needs to know of a model's configuration."""
+
+    @property
+    def n_layer(self) -> int: ...
+    @property
+    def n_head(self) -> int: ...
+    @property
+    def d_head(self) -> int: ...  # width of a head
+    @property
+    def n_vocab(self) -> int: ...  # how many ids stand for a text
+    @property
+    def n_ctx(self) -> int: ...  # the most token ids the model can read at once
+
+
+class Place(NamedTuple):
+    """Where new tokens stand, if not simply one after the other: in a tree, or in a batch."""
+
+    positions: Tensor  # (T,) or (B, T), each below n_ctx
+    mask: Tensor  # (T, S) or (B, 1, T, S), added to the scores: 0 = visible, -inf = hidden
+
+
+class Decoder(nn.Module):
+    """A language model. A family says only what is its own: `read`, `logits` and `embedding`."""
+
+    config: Sizes
+
+    def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
+             cache: KVCache | None) -> Tensor:
+        """Return what the last block makes of the tokens, (B, T, n_embd); store them in the cache.
+
+        tokens: (B, T) ids, on the model's device.
+        positions: theirs in the text, a slice of length T or a tensor (T,) or (B, T).
+        mask: see `attend`.
+        """
+        raise NotImplementedError
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return the logits that rows of `read` stand for: (B, T, n_embd) -> (B, T, n_vocab)."""
+        raise NotImplementedError
+
+    @property
+    def embedding(self) -> Tensor:
+        """The vectors of the tokens, (n_vocab or more, n_embd)."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embedding.dtype
+
+    def forward(self, tokens: Tensor, cache: KVCache | None = None, last: int | None = None,
+                place: Place | None = None) -> Tensor:
+        """Return logits for the token after each of the last positions, (B, last or T, n_vocab).
+
+        tokens: (B, T) ids, T >= 1, which follow what `cache` holds; the cache then holds them too.
+        last: how many of the last positions: all T when None, none when 0.
+        place: where the tokens stand, if not one after the other, right after the cached ones. Then
+        it is the caller who sees to it that the positions are within the context.
+
+        Raises ValueError when the context, or the cache, has no room for them, or `last` is more
+        than T. A forward with a cache is for inference only: it overwrites memory that a backward
+        pass would need.
+        """
+        embedding = self.embedding
+        tokens = tokens.to(embedding.device)
+        T = tokens.shape[1]
+        last = T if last is None else last
+        start = 0 if cache is None else cache.length
+        if place is None:
+            check_block(self.config, start, T, last)
+            x = self.read(tokens, slice(start, start + T), block_mask(start, T, embedding), cache)
+        else:
+            check_last(T, last)
+            x = self.read(tokens, *place, cache)  # (B, T, n_embd)
+        if cache is not None:
+            cache.extend(T)
+        return self.logits(x[:, T - last:])  # (B, last, n_vocab)
+
+    def new_cache(self, capacity: int, batch: int = 1) -> KVCache:
+        """Return an empty cache for `capacity` positions of `batch` sequences.
+
+        It is on the model's device and in its dtype. Raises ValueError for a negative capacity.
+        """
+        config = self.config
+        return KVCache(config.n_layer, config.n_head, config.d_head, capacity, batch,
+                       self.device, self.dtype)
+
+
+class TiedHead(nn.Module):
+    """An output head without weights: it compares x with the embedding of every token."""
+
+    def forward(self, x: Tensor, wte: Tensor) -> Tensor:
+        return F.linear(x, wte)  # (B, T, n_vocab)
+
+
+def check_block(config: Sizes, start: int, T: int, last: int) -> None:
+    """Raise ValueError unless T tokens after `start` others fit into the context.
+
+    And unless the logits of `last` of them can be asked for.
+    """
+    if start + T > config.n_ctx:
+        raise ValueError(f"the model reads at most {config.n_ctx} tokens, not {start + T}")
+    check_last(T, last)
+
+
+def check_last(T: int, last: int) -> None:
+    """Raise ValueError unless the logits of the last `last` of T positions can be asked for."""
+    if not 0 <= last <= T:
+        raise ValueError(f"the last {last} of {T} positions were asked for")

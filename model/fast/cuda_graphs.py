@@ -1,0 +1,139 @@
+"""Forward passes as CUDA graphs: a GPU is told once what to do, and from then on only "again".
+
+A forward pass is hundreds of small operations. At batch 1 a GPU does most of them in less time than
+it takes to hand it the next. A CUDA graph is a recording of all of them that one call replays. It
+always works on the same memory in the same shapes, so whatever changes from pass to pass has to be
+what a
+tensor holds, not which tensor or how large: the ids, their positions, and, by the mask, how much of
+the cache can be seen.
+"""
+from collections.abc import Callable
+from copy import copy
+
+import torch
+from torch import Tensor
+
+from model.decoder import Decoder, check_block
+from model.kv_cache import KVCache
+
+
+class Graphed:
+    """Decodes like `model`, with blocks of few tokens replayed. Longer ones run as they always did.
+
+    tokens_per_pass: the sizes of block that are recorded; smaller blocks are filled up to the next.
+
+    On a device without CUDA graphs the same fixed shapes run unrecorded, which is good for tests
+    only. A graph is tied to one block of memory. So there is a single cache, with room for the
+    whole context and for the filling, and `new_cache` resets it.
+    """
+
+    def __init__(self, model: Decoder, tokens_per_pass: tuple[int, ...]) -> None:
+        self.model, self.config = model, model.config
+        room = self.config.n_ctx + max(tokens_per_pass)
+        room = -(-room // 8) * 8  # a multiple of 8, which fast attention asks of a mask
+        self.cache = model.new_cache(room)
+        sizes = sorted(set(tokens_per_pass))
+        self.blocks = {n: FixedBlock(model, self.cache, n) for n in sizes}
+
+    def new_cache(self, capacity: int) -> KVCache:
+        """Return the cache, empty, whatever capacity is asked for. Older ones are then refused."""
+        self.cache = copy(self.cache)  # another `length`, the same memory
+        self.cache.length = 0
+        return self.cache
+
+    def forward(self, tokens: Tensor, cache: KVCache | None = None,
+                last: int | None = None) -> Tensor:
+        """Return what the model's forward returns, up to rounding, for tokens (1, T).
+
+        Raises ValueError as it does, and for an old cache.
+        """
+        T = tokens.shape[1]
+        size = next((n for n in self.blocks if n >= T), None)
+        if cache not in (None, self.cache):
+            raise ValueError("this cache is no longer in use: "
+                             "there is one, and new_cache was called again")
+        if cache is None or size is None:
+            return self.model.forward(tokens, cache, last)
+        last = T if last is None else last
+        check_block(self.config, cache.length, T, last)
+        logits = self.blocks[size](tokens, cache.length)  # (1, size, n_vocab)
+        cache.extend(T)
+        # (1, last, n_vocab), a copy, since the next replay overwrites the original
+        return logits[:, T - last:T].clone()
+
+
+class FixedBlock:
+    """A forward pass over `size` tokens at any position, recorded where that is possible."""
+
+    @torch.no_grad()
+    def __init__(self, model: Decoder, cache: KVCache, size: int) -> None:
+        device = model.device
+        self.model, self.cache = model, cache
+        self.tokens = torch.zeros(1, size, dtype=torch.long, device=device)
+        self.start = torch.zeros(1, dtype=torch.long, device=device)
+        self.offsets = torch.arange(size, device=device)
+        self.columns = torch.arange(cache.capacity, device=device)
+        self.run = self.forward
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                self.run = record(self.forward)
+
+    def __call__(self, tokens: Tensor, start: int) -> Tensor:
+        """Return logits (1, size, n_vocab) for tokens (1, T <= size) after `start` cached ones.
+
+        The block is filled up with ids of an earlier one, and the logits beyond T mean nothing. No
+        row looks at a later one, and the keys and values they leave after the T real ones are
+        hidden until real ones take their place.
+        """
+        self.tokens[:, : tokens.shape[1]].copy_(tokens)
+        self.start.fill_(start)
+        return self.run()
+
+    @torch.no_grad()
+    def forward(self) -> Tensor:
+        """Run the model with every shape fixed: the mask covers the whole cache."""
+        positions = self.start + self.offsets  # (size,)
+        visible = self.columns <= positions[:, None]  # (size, capacity)
+        mask = torch.zeros_like(visible, dtype=self.model.dtype).masked_fill(~visible, -torch.inf)
+        slots = Slots(self.cache, positions)
+        last_position = self.model.config.n_ctx - 1  # the filling may lie beyond it
+        positions = positions.clamp(max=last_position)
+        x = self.model.read(self.tokens, positions, mask, slots)  # (1, size, n_embd)
+        return self.model.logits(x)  # (1, size, n_vocab)
+
+
+class Slots(KVCache):
+    """A cache as a block of fixed shape sees it: a tensor says where to write, and all is read."""
+
+    def __init__(self, cache: KVCache, positions: Tensor) -> None:
+        self.keys, self.values, self.positions = cache.keys, cache.values, positions
+
+    def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Write one layer's rows, each (1, n_head, size, d_head); return all there is of it.
+
+        Returns two tensors (1, n_head, capacity, d_head).
+        """
+        return (self.keys[layer].index_copy_(2, self.positions, k),
+                self.values[layer].index_copy_(2, self.positions, v))
+
+
+def record(forward: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """Record `forward` as a CUDA graph.
+
+    Returns a function that replays it and returns the same tensor, filled anew, every time.
+    """
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # first calls of libraries allocate and try: not to be recorded
+        for _ in range(3):
+            forward()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        logits = forward()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return logits
+
+    return replay
