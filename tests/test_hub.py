@@ -99,6 +99,7 @@ print(time.monotonic() - start)
 """
 
 
+@pytest.mark.slow
 def test_a_silent_host_is_given_up(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
