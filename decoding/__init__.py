@@ -1,5 +1,24 @@
-"""Plain and speculative decoding. Names are resolved when first used, so that `--help` need not import torch."""
+"""Plain and speculative decoding.
+
+Names are resolved when first used, so that `--help` need not import torch.
+"""
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what editors and type checkers see
+    from decoding.baseline import autoregressive, autoregressive_rounds
+    from decoding.result import Generation, Round
+    from decoding.sampling import GREEDY, Sampling
+    from decoding.speculative import (
+        speculative_greedy,
+        speculative_rounds,
+        speculative_sampling,
+    )
+
+__all__ = [
+    "GREEDY", "Generation", "Round", "Sampling", "autoregressive", "autoregressive_rounds",
+    "speculative_greedy", "speculative_rounds", "speculative_sampling",
+]
 
 HOME = {
     "autoregressive": "baseline",
@@ -12,10 +31,13 @@ HOME = {
     "Round": "result",
     "Generation": "result",
 }
-__all__ = list(HOME)
+
+if not TYPE_CHECKING:  # else every misspelt name would pass as one of any type
+    def __getattr__(name: str):
+        if name not in HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"decoding.{HOME[name]}"), name)
 
 
-def __getattr__(name: str):
-    if name not in HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"decoding.{HOME[name]}"), name)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,11 +1,10 @@
-"""`python -m decoding.benchmark`: does speculation pay, on this machine, for this pair, and with which gamma?
+"""`python -m decoding.benchmark`: does speculation pay here, for this pair, and with which gamma?
 
-Exit codes: 0 done; 1 greedy ids differ, or a file could not be downloaded; 2 bad input, with one line that says what;
-130 interrupted, and what was measured is kept.
+Exit codes: 0 done; 1 greedy ids differ, a file could not be fetched or written, or memory ran out;
+2 bad input, with one line that says what; 130 interrupted, and what was measured is kept.
 """
 import argparse
 import math
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -13,76 +12,97 @@ from pathlib import Path
 from decoding.bench.arms import NotLossless
 from decoding.bench.prompts import default_prompts, read_prompts
 from decoding.bench.rows import ROWS
-from decoding.cli.console import make_safe, print_no_more
-from decoding.cli.options import (
-    DEFAULT_TARGET,
+from weights.config import read_context
+from weights.console import (
     LARGEST_SEED,
+    SAME_SEED,
     OneLineParser,
+    bind_threads,
     real,
+    run_program,
     whole,
 )
-from weights.config import read_config
 from weights.errors import DownloadError
-from weights.hub import fetch
-from weights.registry import DRAFT_OF, OFFICIAL, Repository, resolve
+from weights.output import claim
+from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
-DEFAULTS = {"lengths": [50, 100, 200, 500], "temperatures": [0.0, 1.0], "repeats": 3, "out": "results"}
+DEFAULTS = {"lengths": [50, 100, 200, 500], "temperatures": [0.0, 1.0], "repeats": 3,
+            "out": "results"}
 SHORT = {"lengths": [64], "temperatures": [0.0], "repeats": 1, "out": None}  # of --tune
-OFFICIAL_N_CTX = 1024
+SMALLER = "a smaller model, --dtype bfloat16 or --device cpu"
 
 
 def make_parser() -> OneLineParser:
     parser = OneLineParser(
         prog=PROGRAM, allow_abbrev=False,
-        description="Measure speculative decoding against the plain loop: rows, tables and plots into a folder, the tables "
-                    "also to stdout.")
+        description="Measure speculative decoding against the plain loop: rows, tables and plots "
+                    "into a folder, the tables also to stdout.")
     add = parser.add_argument
     temperature = real(0, math.inf, "a finite number of at least 0", True)
-    add("--target", metavar="NAME", default=DEFAULT_TARGET, help="the model whose text is wanted (default: %(default)s)")
-    add("--draft", metavar="NAME", help="the model that proposes tokens (default: the target's usual partner)")
+    add("--target", metavar="NAME", default=DEFAULT_TARGET,
+        help="the model whose text is wanted (default: %(default)s)")
+    add("--draft", metavar="NAME",
+        help="the model that proposes tokens (default: the target's usual partner)")
     add("--gammas", metavar="N", type=whole(1), nargs="+", default=[1, 2, 3, 4, 6, 8],
         help="tokens drafted per round (default: 1 2 3 4 6 8)")
-    add("--lengths", metavar="N", type=whole(1), nargs="+", help="new tokens per run (default: 50 100 200 500)")
-    add("--temperatures", metavar="T", type=temperature, nargs="+", help="0 is greedy (default: 0 1)")
-    add("--prompts", metavar="F", help="a UTF-8 file of prompts, each behind a line `=== kind` "
-                                       "(default: decoding/bench/prompts.txt, without the code for the bundled models)")
-    add("--repeats", metavar="N", type=whole(1), help="runs of the same kind, of which the median counts (default: 3)")
-    add("--no-cache-arms", action="store_true", help="also without the key/value cache of the draft, the target, and both")
-    add("--eos", action="store_true", help="stop at end-of-text (default: go on, so that all runs have the same length)")
-    add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0, help="of the sampled runs (default: 0)")
-    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
+    add("--lengths", metavar="N", type=whole(1), nargs="+",
+        help="new tokens per run (default: 50 100 200 500)")
+    add("--temperatures", metavar="T", type=temperature, nargs="+",
+        help="0 is greedy (default: 0 1)")
+    add("--prompts", metavar="F",
+        help="a UTF-8 file of prompts, each after a line `=== kind` (default: "
+             "decoding/bench/prompts.txt, without the code for the bundled models)")
+    add("--repeats", metavar="N", type=whole(1),
+        help="runs of the same kind, of which the median counts (default: 3)")
+    add("--no-cache-arms", action="store_true",
+        help="also without the key/value cache of the draft, the target, and both")
+    add("--eos", action="store_true",
+        help="stop at end-of-text (default: go on, so that all runs have the same length)")
+    add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
+        help=f"of the sampled runs: {SAME_SEED} (default: 0)")
+    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
+        help="where to run (default: %(default)s)")
     add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
         help="number format of the weights (default: %(default)s)")
     add("--linear", choices=["auto", "plain"], default="auto",
         help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
-    add("--out", metavar="DIR", help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
-    add("--resume", action="store_true", help="go on in a folder that has rows already, and measure what is missing")
-    add("--tune", action="store_true", help="only find the best gamma from a short run (64 tokens, greedy), and write nothing")
+    add("--out", metavar="DIR",
+        help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
+    add("--resume", action="store_true",
+        help="go on in a folder that has rows already, and measure what is missing")
+    add("--tune", action="store_true",
+        help="only find the best gamma from a short run (64 tokens, greedy), and write nothing")
     return parser
 
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
-    """The options with every default filled in, and the ids of each prompt. Raises ValueError for what makes no sense, and
-    DownloadError if a repository's config.json is not to be had; neither loads a model."""
+    """Return the options with every default filled in, and the ids of each prompt.
+
+    Raises ValueError for what makes no sense, and DownloadError if a repository's config.json is
+    not to be had; neither loads a model.
+    """
     options = make_parser().parse_args(argv)
     options.command = shlex.join([*PROGRAM.split(), *argv])
     fill_in(options)
-    texts = default_prompts(options.target) if options.prompts is None else read_prompts(options.prompts)
+    own = options.prompts is not None
+    texts = read_prompts(options.prompts) if own else default_prompts(options.target)
     prompts = encode(options.target, options.draft, texts)
     check_room(options, prompts)
-    if not options.tune:
-        check_folder(options.out, options.resume)
     return options, prompts
 
 
 def fill_in(options: argparse.Namespace) -> None:
-    """Replace what was left open by what it stands for. Raises ValueError for options that would do nothing, or no model."""
+    """Replace what was left open by what it stands for.
+
+    Raises ValueError for options that would do nothing, or no model.
+    """
     if options.tune:
         for name in ("out", "resume", "no_cache_arms"):
             if getattr(options, name):
-                raise ValueError(f"--{name.replace('_', '-')} does nothing with --tune, which writes no files")
+                raise ValueError(f"--{name.replace('_', '-')} does nothing with --tune, "
+                                 "which writes no files")
     for name, value in (SHORT if options.tune else DEFAULTS).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
@@ -98,7 +118,7 @@ def fill_in(options: argparse.Namespace) -> None:
 
 
 def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int]]:
-    """The ids of each prompt. Raises ValueError if the two models do not share a vocabulary."""
+    """Return the ids of each prompt. Raises ValueError for models of different vocabularies."""
     tokenizer = load_tokenizer(target)
     difference = vocabulary_difference(tokenizer, load_tokenizer(draft))
     if difference:
@@ -107,63 +127,50 @@ def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int
 
 
 def check_room(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
-    """Raises ValueError if a run, or one block of gamma + 1 tokens, has no room in the smaller of the two contexts."""
-    n_ctx = min(context(options.target), context(options.draft))
+    """Raise ValueError if a run, or a block of gamma + 1 tokens, has no room in a context."""
+    n_ctx = min(read_context(options.target), read_context(options.draft))
     kind, ids = max(prompts.items(), key=lambda item: len(item[1]))
     for option, new in (("--lengths", options.lengths[-1]), ("--gammas", options.gammas[-1])):
         needed = new + (option == "--gammas")
         if len(ids) + needed > n_ctx:
-            raise ValueError(f"{option} {new} does not fit: the prompt {kind!r} has {len(ids)} tokens, "
-                             f"and the context {n_ctx}")
+            raise ValueError(f"{option} {new} does not fit: the prompt {kind!r} has {len(ids)} "
+                             f"tokens, and the context {n_ctx}")
 
 
-def context(name: str) -> int:
-    """The longest text that a model reads."""
-    source = resolve(name)
-    if name in OFFICIAL:
-        return OFFICIAL_N_CTX
-    return read_config(fetch(source, "config.json") if isinstance(source, Repository) else source / "config.json")["n_ctx"]
-
-
-def check_folder(folder: Path, resume: bool) -> None:
-    """Make the folder. Raises ValueError if that fails, it cannot be written, or it has rows that nobody said to keep."""
+def check_rows(folder: Path, resume: bool) -> None:
+    """Raise ValueError if the folder has rows that nobody said to keep."""
     rows = folder / ROWS
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        rows.open("a").close()
-    except OSError as error:
-        raise ValueError(f"cannot write into {folder}: {error.strerror}; choose another --out") from error
-    if rows.stat().st_size > 0 and not resume:
+    if rows.exists() and rows.stat().st_size > 0 and not resume:
         raise ValueError(f"{rows} has rows already; go on with --resume, or choose another --out")
 
 
 def main(argv: list[str] | None = None) -> int:
-    make_safe()
-    options = None
-    try:
-        options, prompts = parse(sys.argv[1:] if argv is None else argv)
-        os.environ.setdefault("OMP_PROC_BIND", "true")  # before torch is imported: see decoding/generate.py
-        from decoding.bench.sweep import sweep, tune
-
-        (tune if options.tune else sweep)(options, prompts)
-        return 0
-    except (DownloadError, NotLossless) as error:
-        return complain(str(error), 1)
-    except ValueError as error:  # WeightsError is one
-        return complain(str(error), 2)
-    except KeyboardInterrupt:
-        kept = f"; {options.out} keeps what was measured, --resume goes on" if options and options.out else ""
-        return complain(f"interrupted{kept}", 130)
-    except BrokenPipeError:  # whoever read the tables has had enough, as in `| head`
-        print_no_more()
-        return 0
-    except OSError as error:
-        return complain(f"cannot write: {error}", 1)
+    """Do what the command line asks. Return the exit code."""
+    return run_program(PROGRAM, lambda: benchmark(sys.argv[1:] if argv is None else argv),
+                       failures=(DownloadError, NotLossless), smaller=SMALLER)
 
 
-def complain(line: str, code: int) -> int:
-    print(f"{PROGRAM}: {line}", file=sys.stderr)
-    return code
+def benchmark(argv: list[str]) -> None:
+    """Read the options, refuse what makes no sense, then measure."""
+    options, prompts = parse(argv)
+    if options.tune:
+        bind_threads()
+        from decoding.bench.sweep import tune
+
+        tune(options, prompts)
+        return
+    with claim(options.out):
+        check_rows(options.out, options.resume)
+        bind_threads()
+        try:
+            from decoding.bench.sweep import sweep
+
+            sweep(options, prompts)
+        except KeyboardInterrupt:
+            if not (options.out / ROWS).exists():
+                raise
+            raise KeyboardInterrupt(f"{options.out} keeps what was measured, "
+                                    "--resume goes on") from None
 
 
 if __name__ == "__main__":

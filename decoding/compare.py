@@ -1,5 +1,6 @@
 """Are two greedy continuations the same, and if not, was it a near-tie or a mistake?"""
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -62,3 +63,18 @@ def score(model: GPT2 | Coupled, tokens: list[int]) -> tuple[Tensor, float]:
         model = copy.deepcopy(model).float()
     scores = model.forward(torch.tensor([tokens]), None, last=1)[0, 0]
     return scores, limit * scores.abs().max().item()
+
+
+def identity_line(difference: Difference | None, show: Callable[[int], str]) -> str:
+    """Return one line that says whether greedy decoding gave the same ids twice.
+
+    show: makes a token id readable.
+    """
+    if difference is None:
+        return "ids identical: yes"
+    ours, theirs = ("the end" if token is None else show(token)
+                    for token in (difference.baseline, difference.speculative))
+    gap = ("" if difference.gap is None else
+           f", logit gap {difference.gap:.2g}, rounding explains {difference.limit:.2g}")
+    return (f"ids identical: no, first difference at new token {difference.index}: "
+            f"{ours} (baseline), {theirs} (speculative){gap}: {difference.verdict}")

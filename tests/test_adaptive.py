@@ -1,4 +1,4 @@
-"""decoding/adaptive.py: gamma from measured acceptance and measured cost, by a clock that the test moves."""
+"""decoding/gamma.py: gamma from measured acceptance and measured cost, by a clock that the test moves."""
 import json
 
 import pytest

@@ -3,12 +3,13 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from decoding import GREEDY, Sampling, autoregressive
-from decoding.bench import costs, measure, plots
+from decoding.bench import costs, measure, plots, sweep
 from decoding.bench.arms import Arm, Task, all_arms, all_tasks, baseline_of
 from decoding.bench.costs import Costs, measure_costs, noise_free_alpha, phase_seconds
 from decoding.bench.prompts import DEFAULT, default_prompts, read_prompts
@@ -55,8 +56,8 @@ def run(capsys, *arguments):
 
 def hand_made():
     """gamma 3: one round keeps all, one keeps one of three, one is capped at one by the budget, one ends in a cut."""
-    return Generation([Round([1, 2, 3], 3, 4, "bonus", 0.5, None, None), Round([1, 2, 3], 1, 9, "correction", 0.3, None, None),
-                       Round([1], 1, 2, "bonus", 0.2, None, None), Round([1, 0, 3], 2, None, "none", 0.4, None, None, "eos")], 3)
+    return Generation([Round([1, 2, 3], 3, 4, "bonus", (0, 0), None, None, 0.5), Round([1, 2, 3], 1, 9, "correction", (0, 0), None, None, 0.3),
+                       Round([1], 1, 2, "bonus", (0, 0), None, None, 0.2), Round([1, 0, 3], 2, None, "none", (0, 0), None, "eos", 0.4)], 3)
 
 
 def a_row(**changes):
@@ -88,7 +89,7 @@ def test_predictions_are_the_papers_formula():
 
 
 def test_where_there_is_nothing_to_divide_there_is_no_number():
-    one_token = Generation([Round([], 0, 5, "bonus", 0.1, None, None, "length")], 3)
+    one_token = Generation([Round([], 0, 5, "bonus", (0, 0), None, "length", 0.1)], 3)
     row = measure.numbers(one_token, 1.0, None)
     for name in ("accepted_per_tested", "tokens_per_full_round", "full_rounds_tokens_per_second", "predicted_speedup", "c"):
         assert row[name] is None
@@ -147,8 +148,7 @@ def test_phases_are_those_of_rounds_with_k_equal_to_gamma():
     class Traced:
         def __init__(self, k, draft):
             self.drafted = [0] * k
-            self.trace = self
-            self.seconds = {"draft": draft, "verify": 1.0, "accept": 0.1}
+            self.phase_seconds = {"draft": draft, "verify": 1.0, "accept": 0.1}
 
     assert phase_seconds([Traced(2, 3.0), Traced(2, 4.0), Traced(2, 9.0), Traced(1, 99.0)], 2)["draft"] == 4.0
     assert phase_seconds([Traced(1, 99.0)], 2) is None
@@ -383,6 +383,41 @@ print(json.dumps([answers, "torch" in sys.modules]))
     assert help_[0] == 0 and "--no-cache-arms" in help_[1] and not torch_was_imported, done.stderr
     for (code, out, err), (arguments, words) in zip(answers, REFUSED, strict=True):
         assert (code, out, err.count("\n")) == (2, "", 1) and words in err, (arguments, err)
+
+
+@pytest.mark.parametrize("error, code, words", [
+    (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB.\nAnd more."), 1,
+     "out of memory (CUDA out of memory. Tried to allocate 20 GiB.); try a smaller model, --dtype"),
+    (ValueError("there is no such device here"), 2, "there is no such device here"),
+    (OSError(28, "No space left on device"), 1, "No space left on device"),
+    (KeyboardInterrupt(), 130, "interrupted"),
+])
+def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys, monkeypatch,
+                                                                    error, code, words):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(sweep, "load_fast", fail)
+    found, out, err = run(capsys, *pair, *prompts, *SHORT, "--out", tmp_path / "new" / "r")
+    assert (found, out, err.count("\n")) == (code, "", 1) and words in err and "--resume" not in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_disk_that_runs_full_leaves_whole_files(pair, prompts, tmp_path, capsys, monkeypatch, no_plots):
+    arguments = [*pair, *prompts, "--gammas", "1", "--lengths", "4", "--temperatures", "0", "--repeats", "1",
+                 "--out", tmp_path / "r", "--resume"]
+    assert run(capsys, *arguments)[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
+
+    def full(path, text, **_):
+        with path.open("w") as file:
+            file.write(text[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    code, _, err = run(capsys, *arguments)
+    assert code == 1 and "No space left on device" in err.splitlines()[-1]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()} == before
 
 
 def test_a_prompt_must_fit_beside_the_longest_run(pair, prompts, tmp_path, capsys, no_plots):

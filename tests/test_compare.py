@@ -2,8 +2,7 @@
 import pytest
 import torch
 
-from decoding.cli.report import verdict
-from decoding.compare import Difference, first_difference, score
+from decoding.compare import Difference, first_difference, identity_line, score
 from decoding.coupling import Coupled, SharedNoise
 from decoding.sampling import Sampling
 from model import GPT2, GPT2Config
@@ -81,8 +80,8 @@ def test_under_shared_noise_the_noise_counts():
     (Difference(7, None, 5, None, None), "the end (baseline), <5> (speculative): DIFFERENT"),
 ])
 def test_the_line_says_where_and_why(difference, words):
-    assert verdict(difference, lambda token: f"<{token}>") == f"ids identical: no, first difference at new token 7: {words}"
+    assert identity_line(difference, lambda token: f"<{token}>") == f"ids identical: no, first difference at new token 7: {words}"
 
 
 def test_the_line_says_that_there_is_no_difference():
-    assert verdict(None, str) == "ids identical: yes"
+    assert identity_line(None, str) == "ids identical: yes"

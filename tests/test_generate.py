@@ -1,6 +1,7 @@
 """The command line: each option reaches its place, prompts come in whole, and bad input gets one line that says what."""
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -165,6 +166,11 @@ def test_weights_that_are_no_weights(pair, capsys, tmp_path):
 @pytest.mark.parametrize("error, code, words", [
     (DownloadError("no network"), 1, "no network"),
     (OSError(28, "No space left on device"), 1, "No space left on device"),
+    (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB.\nAnd more."), 1,
+     "out of memory (CUDA out of memory. Tried to allocate 20 GiB.); try a smaller model"),
+    (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), 1, "out of memory (MPS backend"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 bytes"), 1, "out of memory"),
+    (MemoryError(), 1, "out of memory; try a smaller model, --dtype bfloat16"),
     (KeyboardInterrupt(), 130, "interrupted"),
 ])
 def test_the_exit_code_tells_what_happened(generate, monkeypatch, error, code, words):
@@ -172,5 +178,29 @@ def test_the_exit_code_tells_what_happened(generate, monkeypatch, error, code, w
         raise error
 
     monkeypatch.setattr(session, "load_fast", load)
-    monkeypatch.setattr("decoding.generate.print_no_more", lambda: None)
     assert words in one_line(generate(), code)
+
+
+def test_a_mistake_of_ours_is_not_hidden(generate, monkeypatch):
+    def load(*_):
+        raise RuntimeError("shapes do not match")
+
+    monkeypatch.setattr(session, "load_fast", load)
+    with pytest.raises(RuntimeError, match="shapes"):
+        generate()
+
+
+@pytest.mark.parametrize("weights", [None, b"no weights"])
+def test_what_cannot_fit_is_refused_before_weights_are_read(pair, capsys, tmp_path, weights):
+    folders = [shutil.copytree(pair[i], tmp_path / name) for i, name in ((1, "target"), (3, "draft"))]
+    for folder in folders:
+        (folder / "model.safetensors").unlink()
+        if weights is not None:
+            (folder / "model.safetensors").write_bytes(weights)
+    target, draft = folders
+    line = one_line(ask(capsys, "--target", target, "--draft", draft, "a" * (N_CTX + 1)))
+    assert f"the prompt has {N_CTX + 1} tokens, but the target's context is {N_CTX}" in line
+    line = one_line(ask(capsys, "--target", target, "--draft", "tales-small"))
+    assert "different vocabularies" in line
+    line = one_line(ask(capsys, "--target", target, "--draft", draft))  # and now it is the weights' turn
+    assert "model.safetensors" in line

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -148,6 +150,19 @@ def test_no_network_and_no_place_to_write(tmp_path):
         line, _ = python(fetch("gpt2"), endpoint, tmp_path / "file")  # stands for a full disk: the system refuses to write
     assert line.startswith("DownloadError config.json of openai-community/gpt2 could not be downloaded")
     assert "Not a directory" in line or "File exists" in line
+
+
+def test_the_advised_command_exists_with_its_options():
+    """Of the hub's library as it is installed here; it has `hf` since 0.34, the oldest that is allowed."""
+    script = "import sys; from huggingface_hub.cli.hf import main; sys.argv = ['hf', 'download', '--help']; main()"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120,
+                          check=False, env={**os.environ, "NO_COLOR": "1", "COLUMNS": "200"})
+    assert done.returncode == 0 and "--revision" in done.stdout and "--cache-dir" in done.stdout, done.stderr
+    commands = {entry.name for entry in metadata.distribution("huggingface_hub").entry_points}
+    assert "hf" in commands
+    required = (ROOT / "requirements.txt").read_text()
+    oldest = re.search(r"^huggingface-hub>=([\d.]+)$", required, re.MULTILINE).group(1)
+    assert tuple(map(int, oldest.split("."))) >= (0, 34)
 
 
 @pytest.mark.slow

@@ -283,7 +283,7 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, nothing_found_yet)
     assert held[-len(alive):] == list(range(len(alive), 0, -1))
 
 
-def test_a_layout_is_found_once_for_its_tokens_and_dtype_and_only_on_the_cpu(monkeypatch, nothing_found_yet):
+def test_a_layout_is_found_once_for_its_tokens_and_dtype_on_the_cpu(monkeypatch, nothing_found_yet):
     asked = []
     monkeypatch.setattr(model.fast.layouts, "fastest_layers", lambda plain, tokens: asked.append(
         (tokens, plain[0].weight.dtype)) or PLAIN)
@@ -301,8 +301,12 @@ def test_a_layout_is_found_once_for_its_tokens_and_dtype_and_only_on_the_cpu(mon
 @needs_onednn
 def test_a_default_device_does_not_change_what_is_timed(monkeypatch, nothing_found_yet):
     timed = []
-    monkeypatch.setattr(model.fast.layouts, "quickest", lambda candidates, like, widths, tokens: timed.append(
-        (list(candidates), like.device.type)) or list(candidates)[-1])
+
+    def last(candidates, like, widths, tokens):
+        timed.append((list(candidates), like.device.type))
+        return list(candidates)[-1]
+
+    monkeypatch.setattr(model.fast.layouts, "quickest", last)
     with torch.device("meta"):
         layout = layout_for(GPT2(CONFIG), "cpu")
     heads = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
@@ -320,11 +324,12 @@ def test_the_layers_that_are_timed_are_no_more_than_the_model_has_and_on_the_cpu
 
 
 def test_a_layout_is_found_from_the_shapes_of_any_models_layers(monkeypatch, nothing_found_yet):
-    """Blocks with other layers than GPT-2's, and other shapes: another model of these is another key."""
+    """Blocks with other shapes than GPT-2's; each shape is timed once."""
     def family(width):
         gpt2 = plain()
         for block in gpt2.h:
-            block.mlp.c_fc, block.mlp.c_proj = torch.nn.Linear(64, width), torch.nn.Linear(width, 64)
+            block.mlp.c_fc = torch.nn.Linear(64, width)
+            block.mlp.c_proj = torch.nn.Linear(width, 64)
         return gpt2.requires_grad_(False)
 
     seen = []
@@ -339,7 +344,8 @@ def test_a_layout_is_found_from_the_shapes_of_any_models_layers(monkeypatch, not
 
 
 def test_plain_is_plain():
-    for gpt2 in (pack(plain(), "plain"), load_fast("tales-small", linear="plain"), load_model("tales-small")):
+    loaded = load_fast("tales-small", linear="plain"), load_model("tales-small")
+    for gpt2 in (pack(plain(), "plain"), *loaded):
         assert layout_name(gpt2) == "nn.Linear"
         assert all(type(layer) is torch.nn.Linear for layer in layers(gpt2))
         assert type(gpt2.head) is TiedHead

@@ -1,6 +1,8 @@
 """What a name means, weights.check, and what a fresh process spends on either."""
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +89,65 @@ def test_names_and_tokenizers_need_no_torch():
     done = run("-c", "import sys, weights, weights.registry; weights.load_tokenizer('tales-large'); "
                      "weights.load_tokenizer('gpt2'); print('torch' in sys.modules, 'huggingface_hub' in sys.modules)")
     assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.animation"],
+            "weights": ["weights.check", "weights.train"], "model": []}
+
+
+@pytest.mark.parametrize("package", PROGRAMS)
+def test_a_package_says_what_there_is_to_run(package):
+    done = run("-m", package)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 66
+    files = (path for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
+    runnable = [path for path in files if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in runnable]
+    assert sorted(names) == sorted(PROGRAMS[package])
+    for name in names:
+        line = next(line for line in done.stdout.splitlines() if f"python -m {name} " in line)
+        assert "second" in line or "minute" in line
+
+
+@pytest.mark.parametrize("package", ["decoding", "weights"])
+def test_what_there_is_to_run_is_said_without_torch(package):
+    done = run("-c", f"import runpy, sys; sys.modules['torch'] = None; runpy.run_module('{package}', run_name='__main__')")
+    assert done.returncode == 0 and "python -m" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("package", ["decoding", "weights"])
+def test_public_names_are_seen_without_torch_and_are_there(package):
+    done = run("-c", f"import sys, {package} as p; print(*dir(p)); print('torch' in sys.modules); "
+                     "print([getattr(p, name) is not None for name in p.__all__], set(p.__all__) == set(p.HOME))")
+    names, torch_was_imported, there = done.stdout.splitlines()
+    module = importlib.import_module(package)
+    assert set(module.__all__) <= set(names.split()) and torch_was_imported == "False", done.stderr
+    assert there == f"{[True] * len(module.__all__)} True"
+    with pytest.raises(AttributeError, match="no attribute 'speculate'"):
+        getattr(module, "speculate")  # noqa: B009
+
+
+def test_type_checkers_know_the_public_names(tmp_path):
+    pytest.importorskip("mypy")
+    names = [f"{package}.{name}" for package in ("decoding", "weights")
+             for name in importlib.import_module(package).__all__]
+    script = tmp_path / "names.py"
+    script.write_text("import decoding, weights\n" + "".join(f"reveal_type({name})\n" for name in names)
+                      + "decoding.speculate\n")
+    config = tmp_path / "mypy.ini"  # without torch, which takes half a minute to read
+    config.write_text("[mypy]\nfollow_imports = silent\nignore_missing_imports = True\n"
+                      "[mypy-torch.*,matplotlib.*,huggingface_hub.*]\nfollow_imports = skip\n")
+    done = run("-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache"), str(script))
+    types = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert len(types) == len(names), done.stdout + done.stderr
+    assert not [name for name, found in zip(names, types, strict=True) if found == "Any"]
+    assert "no attribute" in done.stdout and "speculate" in done.stdout
+
+
+def test_weights_needs_nothing_of_decoding():
+    done = run("-c", "import sys; sys.modules['decoding'] = None; "
+                     "import weights.train, weights.check, weights.training.pair, weights.output")
+    assert done.returncode == 0, done.stderr
 
 
 FRESH = """

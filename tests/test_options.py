@@ -52,6 +52,9 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--target", "someone/gpt2"], "no draft is known for someone/gpt2"),
     (["--prompt-file", "nowhere.txt"], "cannot read the prompt file nowhere.txt: No such file"),
     (["--prompt-file", "."], "cannot read the prompt file .: Is a directory"),
+    (["a " * 2000], "the prompt has 2001 tokens, but the target's context is 1024"),
+    (["--target", "tales-large", "--draft", "gpt2"], "different vocabularies: 4096 tokens against 50257"),
+    (["--target", "gpt2", "--mode", "baseline", "a " * 2000], "the target's context is 1024"),
     (["\udcff"], "the prompt is not UTF-8"),
     (["\ud800"], "the prompt is not UTF-8"),
 ]

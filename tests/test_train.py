@@ -1,10 +1,12 @@
 """`python -m weights.train`: what it writes, shows, goes on with and refuses."""
 import math
 import os
+import pickle
 import shlex
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -190,8 +192,12 @@ def test_bad_text_is_refused(what, as_held_out, text, tmp_path, capsys, monkeypa
     if contents is not None:
         bad.write_bytes(contents)
     arguments = [str(text), "--held-out", str(bad)] if as_held_out else [str(bad)]
-    line = refused(capsys, monkeypatch, [*arguments, "--out", str(tmp_path / "out"), "--context", "16"])
+    line = refused(capsys, monkeypatch, [*arguments, "--out", str(tmp_path / "new" / "out"), "--context", "16"])
     assert str(bad) in line and words.replace("34", "17" if as_held_out else "34") in line
+    assert not (tmp_path / "new").exists()  # nothing is left
+    (tmp_path / "mine").mkdir()
+    refused(capsys, monkeypatch, [*arguments, "--out", str(tmp_path / "mine"), "--context", "16"])
+    assert list((tmp_path / "mine").iterdir()) == []  # and what was there before still is
 
 
 def test_a_folder_is_no_text(tmp_path, capsys, monkeypatch):
@@ -214,6 +220,9 @@ def test_out_folder_must_be_given_empty_and_writable(text, tmp_path, capsys, mon
     assert "--out" in refused(capsys, monkeypatch, [str(text)])
     assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(text / "inside")])
     assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(text)])
+    too_long = tmp_path / "new" / ("x" * 300)
+    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(too_long)])
+    assert not (tmp_path / "new").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.doc").write_text("mine")
     assert "it holds thesis.doc; name a new folder" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "full")])
@@ -250,12 +259,93 @@ def test_resume_refuses_another_run(change, words, text, tmp_path, monkeypatch, 
     assert err.count("\n") == 1 and words in err
 
 
-def test_a_full_disk_is_one_line(text, tmp_path, monkeypatch, capsys):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-    monkeypatch.setattr(pair, "save_checkpoint", full)
+FOREIGN = {
+    "text": b"Once upon a time",
+    "nothing": b"",
+    "zip": None,
+    "pickle": pickle.dumps({"settings": {}, "name": "target", "trainer": {}}),
+    "a class": pickle.dumps(Path("/")),
+    "a list": [1, 2],
+    "a model": {"wte.weight": torch.zeros(2, 2)},
+    "settings": {"settings": 3, "name": "target", "trainer": {}},
+    "trainer": "the trainer's state is another",
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_foreign_checkpoint_is_refused_and_stays(what, text, tmp_path, monkeypatch, capsys):
+    out, contents = tmp_path / "out", FOREIGN[what]
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "show", lambda *_: signal.raise_signal(signal.SIGINT))
+        assert train(text, out) == 130
+    checkpoint = out / "checkpoint.pt"
+    if isinstance(contents, bytes):
+        checkpoint.write_bytes(contents)
+    elif what == "zip":
+        with zipfile.ZipFile(checkpoint, "w") as file:
+            file.writestr("letter.txt", "Dear reader")
+    elif what == "trainer":
+        whole = read_checkpoint(checkpoint)
+        whole["trainer"]["model"] = {"wte.weight": torch.zeros(2, 2)}
+        torch.save(whole, checkpoint)
+    else:
+        torch.save(contents, checkpoint)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert train(text, out, SMALL + " --resume") == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "documents" not in line]
+    assert len(lines) == 1 and f"{checkpoint} is no checkpoint of python -m weights.train" in lines[0]
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_out_of_memory_is_one_line(text, tmp_path, monkeypatch, capsys):
+    def advance(self):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee the manual.")
+    monkeypatch.setattr(Trainer, "advance", advance)
     assert train(text, tmp_path / "out") == 1
-    assert "No space left on device" in capsys.readouterr().err.splitlines()[-1]
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("python -m weights.train: out of memory (CUDA out of memory.")
+    assert last.endswith("try a smaller --batch, --context or --target")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit on the size of files")
+@pytest.mark.parametrize("room", [2000, 60000])  # for no weights; for the weights, but no checkpoint
+def test_a_full_disk_is_one_line_and_loses_nothing(room, text, tmp_path):
+    """The disk takes no file larger than `room` bytes from the second checkpoint on."""
+    script = """
+import resource, sys
+from weights.training import pair
+save = pair.PairTraining.save
+def save_with_less_room(self, trainer, name):
+    if trainer.step > 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), -1))
+    save(self, trainer, name)
+pair.PairTraining.save = save_with_less_room
+from weights.train import main
+sys.exit(main(sys.argv[2:]))
+"""
+    out = tmp_path / "out"
+    done = subprocess.run([sys.executable, "-c", script, str(room), str(text), "--out", str(out), *shlex.split(SMALL)],
+                          check=False, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("python -m weights.train: reading or writing failed: ")
+    assert "is the disk full?" in last if room == 60000 else "File too large" in last
+    assert read_checkpoint(out / "checkpoint.pt")["trainer"]["step"] == 0  # the old one, whole
+    assert not list(out.rglob("*.new"))
+    if room == 60000:
+        assert "the best target so far is in" in done.stderr
+        assert load_model(out / "large").config.n_vocab == 280
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close in another way there")
+def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
+    command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"), *shlex.split(SMALL)]
+    with subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE) as process:
+        process.stderr.close()
+        process.stderr = None
+        assert process.wait(timeout=180) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["large", "small"]
 
 
 def test_help_and_refusals_do_without_torch(text, tmp_path):

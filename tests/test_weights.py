@@ -89,7 +89,8 @@ def linear(request, monkeypatch):
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
 def test_stored_and_wanted_types(state, write, linear, stored, wanted):
-    loaded = load_fast(write({name: weight.to(stored) for name, weight in state.items()}), dtype=wanted)
+    folder = write({name: weight.to(stored) for name, weight in state.items()})
+    loaded = load_fast(folder, dtype=wanted)
     assert {weight.dtype for weight in loaded.parameters()} == {wanted}
     assert torch.equal(loaded.wte.weight, state["wte.weight"].to(stored).to(wanted))
     assert torch.equal(loaded.state_dict()["h.1.mlp.c_fc.weight"], state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
@@ -109,8 +110,12 @@ def test_the_file_is_opened_a_few_times_not_for_every_tensor(state, write, monke
     folder, opened = write(state), []
     for owner, name in ((checkpoint, "safe_open"), (Path, "open")):
         original = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda path, *args, original=original, **options: opened.append(
-            str(path)) or original(path, *args, **options))
+
+        def counted(path, *args, original=original, **options):
+            opened.append(str(path))
+            return original(path, *args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
     load_model(folder)
     assert 1 <= opened.count(folder + "/model.safetensors") <= 2
 
@@ -120,7 +125,8 @@ def test_weights_may_begin_at_any_byte_of_the_file(reference, state, write, more
     path = Path(write(state)) / "model.safetensors"
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
-    path.write_bytes((size + more).to_bytes(8, "little") + data[8:8 + size] + more * b" " + data[8 + size:])
+    header, tensors = data[8:8 + size] + more * b" ", data[8 + size:]
+    path.write_bytes(len(header).to_bytes(8, "little") + header + tensors)
     assert difference(load_model(path.parent), reference) < 1e-4
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from model import GPT2, GPT2Config
 from model.meta import without_memory
-from weights.broken import FETCH_AGAIN, missing_file, what_is_wrong
+from weights.diagnose import FETCH_AGAIN, missing_file, what_is_wrong
 from weights.errors import WeightsError
 
 # The official files come from a layer type (Conv1D) that stores its matrix [in, out]; nn.Linear

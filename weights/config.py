@@ -1,9 +1,11 @@
-"""config.json, as GPT-2's repositories have it: five sizes, and the promise of GPT-2's forward
-pass."""
+"""config.json, as GPT-2's repositories have it: five sizes, and a promise: GPT-2's forward pass."""
 import json
+import os
 from pathlib import Path
 
 from weights.errors import WeightsError
+from weights.hub import fetch
+from weights.registry import OFFICIAL, Repository, resolve
 
 # What `model/` computes. A config that leaves one of these out means the first value, as it does in
 # the reference implementation; one that says something else would load well and compute something
@@ -17,6 +19,7 @@ GPT2_FORWARD: dict[str, list] = {
     "add_cross_attention": [False],
     "tie_word_embeddings": [True],
 }
+OFFICIAL_N_CTX = 1024
 MOST = 10**7  # of anything: the product of two sizes is still a size that PyTorch can count
 
 
@@ -43,6 +46,19 @@ def read_config(path: Path) -> dict[str, int]:
         "n_rows": _size(values, "vocab_size", path),
         "n_ctx": _size(values, "n_ctx" if "n_positions" not in values else "n_positions", path),
     }
+
+
+def read_context(name_or_path: str | os.PathLike) -> int:
+    """Return the most tokens that a model reads, by its config.json; no weights are touched.
+
+    Raises WeightsError and DownloadError as `load_tokenizer` does.
+    """
+    source = resolve(name_or_path)
+    if name_or_path in OFFICIAL:
+        return OFFICIAL_N_CTX
+    if isinstance(source, Repository):
+        return read_config(fetch(source, "config.json"))["n_ctx"]
+    return read_config(source / "config.json")["n_ctx"]
 
 
 def _read_json(path: Path) -> dict:

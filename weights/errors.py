@@ -1,15 +1,24 @@
-"""The two ways in which weights fail to arrive. Imports nothing, so that a program can catch them without loading torch."""
+"""The two ways in which weights fail to arrive.
+
+Imports nothing, so that a program can catch them without loading torch.
+"""
 
 
 class WeightsError(ValueError):
-    """What the user named cannot be used as it is. The message is one line: what is wrong, and what to do."""
+    """Say that what the user named cannot be used as it is.
+
+    The message is one line: what is wrong, and what to do.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))
 
 
 class DownloadError(OSError):
-    """A file of the hub could not be fetched. The message is one line: the file, why, and how to get it another way."""
+    """Say that a file of the hub could not be fetched.
+
+    The message is one line: the file, why, and how to get it another way.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))

@@ -11,12 +11,14 @@ ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
 
 
 def fetch(repository: Repository, filename: str) -> Path:
-    """The file's place in the hub's cache (see HF_HOME), where it is complete or not there at all.
+    """Return the file's path in the hub's cache (see HF_HOME), where it is complete or not there at
+    all.
 
-    Raises DownloadError if it is not in the cache and cannot be downloaded; WeightsError if the hub answers that a
-    repository the user named, or the file in it, does not exist.
+    Raises DownloadError if it is not in the cache and cannot be downloaded; WeightsError if the hub
+    answers that a repository the user named, or the file in it, does not exist.
     """
-    # One way to download, the plain HTTP that _first_byte has tried; the other has retries that nobody can bound.
+    # One way to download, the plain HTTP that _first_byte has tried; the other's retries have no
+    # bound.
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     # Imported here because that is slow, and a model that lies on the disk does not need it.
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
@@ -27,15 +29,16 @@ def fetch(repository: Repository, filename: str) -> Path:
             return Path(cached)
         _wait_for_first_byte(repository, filename)
         return Path(hf_hub_download(repository.id, filename, revision=repository.revision))
-    except Exception as error:  # of the hub's library, the HTTP library below it (they change), or the disk
+    except Exception as error:  # of the hub's library, the HTTP library below it, or the disk
         raise _explain(error, repository, filename) from error
 
 
 def _wait_for_first_byte(repository: Repository, filename: str) -> None:
-    """Raise whatever is in the way of a download. hf_hub_download itself asks a silent host again and again, for minutes.
+    """Raise whatever is in the way of a download.
 
-    In a thread, because looking up a host's address has no time limit of its own. It is a daemon, so that a program need
-    not wait for it to end.
+    hf_hub_download itself asks a silent host again and again, for minutes. In a thread, because
+    looking up a host's address has no time limit of its own. It is a daemon, so no program waits
+    for its end.
     """
     pool = ThreadPool(1)
     try:
@@ -57,27 +60,32 @@ def _first_byte(repository: Repository, filename: str) -> None:
 
 
 def _explain(error: Exception, repository: Repository, filename: str) -> Exception:
-    """The one line for the user: what failed, why, and how to get the file another way."""
+    """Return the one line for the user: what failed, why, and how to get the file another way."""
     from huggingface_hub import constants, errors
 
     official = repository in OFFICIAL.values()
     unknown = isinstance(error, (errors.RepositoryNotFoundError, errors.HFValidationError))
     no_folder = "" if official else f"there is no folder {repository.id} here, and "
     if unknown and not official and not isinstance(error, errors.GatedRepoError):
-        return WeightsError(f"{no_folder}no repository {repository.id} that you may read at {constants.ENDPOINT}")
-    if isinstance(error, errors.EntryNotFoundError) and getattr(error, "response", None) is not None and not official:
-        return WeightsError(f"the repository {repository.id} has no {filename}; only whole safetensors files are read")
+        return WeightsError(f"{no_folder}no repository {repository.id} that you may read "
+                            f"at {constants.ENDPOINT}")
+    answered = getattr(error, "response", None) is not None
+    if isinstance(error, errors.EntryNotFoundError) and answered and not official:
+        return WeightsError(f"the repository {repository.id} has no {filename}; "
+                            "only whole safetensors files are read")
     return DownloadError(
-        f"{no_folder}{filename} of {repository.id} could not be downloaded from {constants.ENDPOINT} into "
-        f"{constants.HF_HUB_CACHE}: {_reason(error)}. Where the network works, run `hf download {repository.id} "
-        f"config.json model.safetensors --revision {repository.revision} --cache-dir hub`; copy the folder hub here, and "
-        "set HF_HUB_CACHE to its path")
+        f"{no_folder}{filename} of {repository.id} could not be downloaded from "
+        f"{constants.ENDPOINT} into {constants.HF_HUB_CACHE}: {_reason(error)}. Where the network "
+        f"works, run `hf download {repository.id} config.json model.safetensors "
+        f"--revision {repository.revision} --cache-dir hub`; copy the folder hub here, and set "
+        "HF_HUB_CACHE to its path")
 
 
 def _reason(error: Exception) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
-        return f"access was refused (HTTP {status}); check your token (HF_TOKEN, or `hf auth login`)"
+        return (f"access was refused (HTTP {status}); "
+                "check your token (HF_TOKEN, or `hf auth login`)")
     if status is not None:
         return f"the hub answered HTTP {status}"
     return f"{type(error).__name__}: {str(error).rstrip('.')}"

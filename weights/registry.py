@@ -1,4 +1,7 @@
-"""What a name means: the known names, where their files are, and which draft goes with which target. Without torch."""
+"""What a name means: the known names, where their files are, which draft goes with which target.
+
+Imports no torch.
+"""
 import os
 import re
 from dataclasses import dataclass
@@ -16,21 +19,25 @@ class Repository:
 
 
 BUNDLED = {name: Path(__file__).parent / "tales" / name for name in ("tales-large", "tales-small")}
-OFFICIAL = {  # OpenAI's weights; the commits are pinned, so that every run reads the same bytes
-    "gpt2": Repository("openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e"),
-    "gpt2-medium": Repository("openai-community/gpt2-medium", "6dcaa7a952f72f9298047fd5137cd6e4f05f41da"),
-    "gpt2-large": Repository("openai-community/gpt2-large", "32b71b12589c2f8d625668d2335a01cac3249519"),
-    "gpt2-xl": Repository("openai-community/gpt2-xl", "15ea56dee5df4983c59b2538573817e1667135e2"),
-}
+# OpenAI's weights; the commits are pinned, so that every run reads the same bytes.
+OFFICIAL = {name: Repository(f"openai-community/{name}", commit) for name, commit in {
+    "gpt2": "607a30d783dfa663caf39e06633721c8d4cfcd7e",
+    "gpt2-medium": "6dcaa7a952f72f9298047fd5137cd6e4f05f41da",
+    "gpt2-large": "32b71b12589c2f8d625668d2335a01cac3249519",
+    "gpt2-xl": "15ea56dee5df4983c59b2538573817e1667135e2",
+}.items()}
 KNOWN_NAMES = [*BUNDLED, *OFFICIAL]
-DRAFT_OF = {"tales-large": "tales-small", "gpt2-medium": "gpt2", "gpt2-large": "gpt2", "gpt2-xl": "gpt2"}
+DEFAULT_TARGET = "tales-large"
+DRAFT_OF = {"tales-large": "tales-small",
+            "gpt2-medium": "gpt2", "gpt2-large": "gpt2", "gpt2-xl": "gpt2"}
 
 
 def resolve(name_or_path: str | os.PathLike) -> Path | Repository:
-    """The folder or the repository that a name stands for, read in this order:
+    """Return the folder or the repository that a name stands for, read in this order:
 
     1. a known name, even if a folder of that name lies in the working directory;
-    2. a path object, a value that starts with `.` or `/`, or a value with a separator that names an existing folder;
+    2. a path object, a value that starts with `.` or `/`, or one with a separator that names a
+    folder;
     3. `owner/name`, a repository of the hub (whether it exists shows when its files are fetched).
 
     Raises WeightsError for anything else, and for a path where there is no folder.
@@ -58,7 +65,8 @@ def _has_separator(name: str) -> bool:
 
 def _existing_folder(path: Path) -> Path:
     if path.is_file():
-        raise WeightsError(f"{path} is a file; name the folder that holds config.json and model.safetensors")
+        raise WeightsError(f"{path} is a file; name the folder that holds config.json and "
+                           "model.safetensors")
     if not path.is_dir():
         raise WeightsError(f"there is no folder {path}")
     return path

@@ -148,3 +148,15 @@ def vocabulary_difference(a: tiktoken.Encoding, b: tiktoken.Encoding) -> str | N
         if one != other:
             return f"id {token} is {one!r} in one and {other!r} in the other"
     return None
+
+
+def show_token(token: int, tokenizer: tiktoken.Encoding) -> str:
+    """Return a token as it can be printed: quoted, spaces and line breaks visible.
+
+    Half a character is shown as bytes.
+    """
+    raw = tokenizer.decode_single_token_bytes(token)
+    try:
+        return repr(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return repr(raw)

@@ -8,8 +8,7 @@ from decoding.baseline import autoregressive
 from decoding.bench.arms import Arm, NotLossless, Task, baseline_of
 from decoding.bench.costs import Costs, noise_free_alpha
 from decoding.bench.rows import have
-from decoding.cli.report import verdict
-from decoding.compare import Difference, first_difference
+from decoding.compare import Difference, first_difference, identity_line
 from decoding.feed import Uncached
 from decoding.result import Generation, Round, ratio
 from decoding.sampling import Sampling
@@ -64,7 +63,8 @@ def check(pair: Pair, arm: Arm, task: Task, expected: list[int], found: list[int
     """
     difference = first_difference(pair.target, list(task.prompt), expected, found)
     if difference is not None and difference.verdict != "near-tie":
-        raise NotLossless(f"{arm.name}, prompt {task.kind}, {task.length} tokens: {verdict(difference, pair.name)}")
+        raise NotLossless(f"{arm.name}, prompt {task.kind}, {task.length} tokens: "
+                          f"{identity_line(difference, pair.name)}")
     return difference
 
 

@@ -20,6 +20,7 @@ from decoding.bench.tables import (
     temperatures,
     values,
 )
+from weights.output import replacing
 
 STYLES = [{"color": "black", "linestyle": "-", "marker": "o"}, {"color": "tab:orange", "linestyle": "--", "marker": "s"},
           {"color": "tab:blue", "linestyle": ":", "marker": "^"}, {"color": "tab:green", "linestyle": "-.", "marker": "D"}]
@@ -42,7 +43,8 @@ def write_plots(folder: Path, rows: list[Row], costs: Costs) -> list[Path]:
     paths = []
     for name, figure in figures.items():
         paths.append(folder / f"{name}.png")
-        figure.savefig(paths[-1], dpi=110)
+        with replacing(paths[-1]) as file:
+            figure.savefig(file, dpi=110, format="png")
     return paths
 
 

@@ -2,6 +2,8 @@
 import json
 from pathlib import Path
 
+from weights.output import replacing
+
 ROWS = "rows.jsonl"  # the file of a folder of results that holds them
 IDENTITY = ("gamma", "cache", "kind", "prompt_sha256", "length", "temperature", "repeat")  # what makes a row that row
 
@@ -35,7 +37,8 @@ def read_rows(path: Path) -> list[dict]:
     text = path.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
-        path.write_text(whole, encoding="utf-8")
+        with replacing(path) as file:
+            file.write_text(whole, encoding="utf-8")
     rows = []
     for number, line in enumerate(whole.splitlines(), start=1):
         try:

@@ -1,13 +1,13 @@
 """One call of `python -m decoding.benchmark`, from the checked options on: load, costs, runs, tables, plots."""
 import argparse
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 
 import torch
 
+from decoding.gamma import DEFAULT_GAMMA
 from decoding.bench.arms import Arm, Task, all_arms, all_tasks
 from decoding.bench.costs import Costs, measure_costs, phase_seconds
 from decoding.bench.machine import machine
@@ -15,13 +15,14 @@ from decoding.bench.measure import Pair, identity, measure_task
 from decoding.bench.progress import Progress
 from decoding.bench.rows import ROWS, Rows, check_settings, have
 from decoding.bench.summary import best_gamma_line, report
-from decoding.cli.device import pick_device
-from decoding.cli.options import DEFAULT_GAMMA
-from decoding.cli.trace import name
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
 from model.fast.layouts import layout_name
 from weights import load_fast, load_tokenizer
+from weights.console import pick_device
+from weights.output import replacing
+from weights.terminal import tell
+from weights.tokenizer import show_token
 
 COSTS, TABLES = "costs.json", "tables.md"
 
@@ -36,11 +37,12 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     costs = known_costs(options.out / COSTS, settings, pair, options.gammas, tasks[0], load_seconds)
     measure(pair, tasks, arms, options.repeats, rows, settings, costs)
     text = report(rows, costs, options.command)
-    (options.out / TABLES).write_text(text, encoding="utf-8")
+    with replacing(options.out / TABLES) as file:
+        file.write_text(text, encoding="utf-8")
     from decoding.bench.plots import write_plots  # matplotlib comes last: numbers first
 
     write_plots(options.out, rows, costs)
-    say(f"rows, tables and plots are in {options.out}")
+    tell(f"rows, tables and plots are in {options.out}")
     print(text, flush=True)
 
 
@@ -66,15 +68,17 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     models, seconds = {}, {}
     for role, tokens_per_pass in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):
         started = perf_counter()
-        models[role] = load_fast(getattr(options, role), device, dtype, options.linear, tokens_per_pass)
+        name_or_path = getattr(options, role)
+        models[role] = load_fast(name_or_path, device, dtype, options.linear, tokens_per_pass)
         seconds[role] = perf_counter() - started
     eos = tokenizer.eot_token if options.eos else None
-    return Pair(**models, eos=eos, seed=options.seed, name=lambda token: name(token, tokenizer)), seconds
+    return Pair(**models, eos=eos, seed=options.seed, name=lambda token: show_token(token, tokenizer)), seconds
 
 
 def describe(options: argparse.Namespace, pair: Pair) -> dict:
     """The settings that all rows of one table share."""
-    return {"target": options.target, "draft": options.draft, "dtype": options.dtype, "linear": layout_name(pair.target), "seed": options.seed,
+    return {"target": options.target, "draft": options.draft, "dtype": options.dtype,
+            "linear": layout_name(pair.target), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off", **machine(pick_device(options.device))}
 
 
@@ -86,11 +90,13 @@ def known_costs(path: Path, settings: dict, pair: Pair, gammas: list[int], task:
         if set(map(str, gammas)) <= known["phases"].keys():
             del known["settings"]
             return Costs(**known)
-    say("measuring the cost of one forward over 1, 2, 3, ... tokens")
+    tell("measuring the cost of one forward over 1, 2, 3, ... tokens")
     costs = measure_costs(pair.target, pair.draft, max(16, *(gamma + 1 for gamma in gammas)))
     phases = {str(gamma): round_phases(pair, task, gamma) for gamma in gammas}
     costs = replace(costs, phases=phases, load_seconds=load_seconds)
-    path.write_text(json.dumps(asdict(costs) | {"settings": settings}, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(asdict(costs) | {"settings": settings}, allow_nan=False) + "\n"
+    with replacing(path) as file:
+        file.write_text(text, encoding="utf-8")
     return costs
 
 
@@ -115,7 +121,3 @@ def measure(pair: Pair, tasks: list[Task], arms: list[Arm], repeats: int, rows: 
                 progress.done(row["cache"], row["length"])
     finally:
         progress.close()
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterable
 from statistics import fmean, median
 
 from decoding.bench.costs import Costs
-from decoding.cli.report import number
+from weights.console import number
 
 Row = dict
 MISSING = "n/a"

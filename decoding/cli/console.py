@@ -1,4 +1,4 @@
-"""Where a run's words go: the text to stdout, everything else to stderr, colours only where they are seen.
+"""Where a run's words go: the text to stdout, all else to stderr, colours only where they are seen.
 
 Imports almost nothing, so that `--help`, refusals and Ctrl-C are answered at once.
 """
@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from weights.terminal import Wrap, columns, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -19,45 +21,60 @@ class Console:
     def __init__(self, options: argparse.Namespace) -> None:
         self.quiet = options.quiet
         self.out = None if options.json else sys.stdout  # where generated text is streamed to
-        self.on_screen = self.out is not None and self.out.isatty()  # the text, between the lines that are said
-        self.color = options.mode != "baseline" and wants_color(options.color) and not options.json
-        self.mid_line = False  # the cursor stands behind a line that has not ended
+        # Whether the text is seen, between the lines that are said.
+        self.on_screen = self.out is not None and self.out.isatty()
+        self.color = (options.mode != "baseline" and wants_color(options.color)
+                      and not options.json)
+        self.mid_line = False  # the cursor stands after a line that has not ended
+        # How the text is folded on a terminal; a trace gives each round's text a line of its own.
+        limit = columns(sys.stdout) if self.on_screen and not options.trace else None
+        self.wrap = None if limit is None else Wrap(limit)
 
     def say(self, line: str, end: str = "\n") -> None:
-        """A line for the reader, on stderr, and on a terminal never behind the text."""
+        """Print a line for the reader, on stderr, and on a terminal never right after the text."""
         if not self.quiet:
-            print("\n" * self.mid_line + line, end=end, file=sys.stderr, flush=True)
+            tell("\n" * self.mid_line + line, end)
             self.mid_line = end != "\n"
 
     def note(self, message: Warning | str, *_) -> None:
-        """A warning in one plain line; takes the place of warnings.showwarning, which prints two with a file's name."""
+        """Print a warning in one plain line.
+
+        Takes the place of warnings.showwarning, which prints two, with a file's name.
+        """
         self.say("note: " + " ".join(str(message).split()))
 
     def echo(self, prompt: str) -> None:
-        """The prompt, with the text right behind it where both are seen."""
+        """Print the prompt, with the text right after it where both are seen."""
+        if self.wrap is not None and sys.stderr.isatty() and not self.quiet:
+            prompt = self.wrap.fold(prompt)  # so that it knows where the text begins
         self.say(prompt, end="" if self.on_screen else "\n")
 
     def end_text(self) -> None:
-        """On a terminal, whatever follows the text starts on a new line. A file or a pipe gets the text and no more."""
+        """Start a new line after the text, on a terminal only: a file gets the text and no more."""
         if self.on_screen:
             print(file=self.out, flush=True)
             self.mid_line = False
 
     def stepwise(self, rounds: Iterable[Round]) -> Iterator[Round]:
-        """The same rounds, each computed only when Enter has been pressed; all that are left once stdin has ended."""
-        rounds, waiting, round = iter(rounds), True, None
+        """Yield the same rounds, each computed only when Enter has been pressed.
+
+        Once stdin has ended, all that are left.
+        """
+        rounds, waiting = iter(rounds), True
+        round: Round | None = None
         while round is None or round.finish_reason is None:
             if waiting:
                 self.say("[Enter] ", end="")
                 waiting = sys.stdin.readline() != ""
-                self.mid_line = not (waiting and sys.stdin.isatty())  # there the key itself has ended the line
+                # On a terminal the key itself has ended the line.
+                self.mid_line = not (waiting and sys.stdin.isatty())
             round = next(rounds, None)
             if round is None:
                 return
             yield round
 
     def counted(self, rounds: Iterable[Round], what: str, total: int) -> Iterator[Round]:
-        """The same rounds, with a line on the terminal that counts them."""
+        """Yield the same rounds, with a line on the terminal that counts them."""
         visible = sys.stderr.isatty() and not self.quiet
         for number, round in enumerate(rounds, start=1):
             if visible:
@@ -68,23 +85,8 @@ class Console:
 
 
 def wants_color(choice: str) -> bool:
+    """Return whether the text is coloured, for this --color."""
     if choice == "auto":
-        return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        return sys.stdout.isatty() and not plain
     return choice == "always"
-
-
-def make_safe() -> None:
-    """Characters that the console's encoding lacks are printed as ?, and a stream that was closed leads nowhere: neither
-    ends the program."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a notebook's has no encoding
-            stream.reconfigure(errors="replace")
-
-
-def print_no_more() -> None:
-    """Send the rest nowhere. Where printing has failed, Python would try again at its exit, and complain."""
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

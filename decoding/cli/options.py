@@ -1,81 +1,52 @@
-"""The command line of `python -m decoding.generate`: what may be asked, and what is refused. Imports no torch."""
+"""The command line of `python -m decoding.generate`: what may be asked, and what is refused.
+
+Imports no torch.
+"""
 import argparse
 import math
 import secrets
 import sys
-from typing import NoReturn
 
+from decoding.gamma import DEFAULT_GAMMA
+from weights.console import LARGEST_SEED, SAME_SEED, OneLineParser, real, whole
 from weights.errors import WeightsError
-from weights.registry import DRAFT_OF, KNOWN_NAMES, resolve
+from weights.registry import DEFAULT_TARGET, DRAFT_OF, KNOWN_NAMES, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
-DEFAULT_TARGET = "tales-large"
 DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
-DEFAULT_GAMMA = 4
 LOOKUP = "lookup"  # the name of a draft that is no model
-LARGEST_GAMMA = 1024  # GPT-2's context; a run keeps a count for each number of accepted tokens up to gamma
-LARGEST_SEED = 2**32 - 1
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser whose refusals are one line, without the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {' '.join(message.split())}; --help lists all options", file=sys.stderr)
-        sys.exit(2)
-
-
-def whole(least: int, most: float = math.inf):
-    """An argparse type: a whole number from least to most."""
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"must be a whole number {limits}, not {text!r}")
-        return value
-    return parse
-
-
-def real(low: float, high: float, what: str, low_allowed: bool):
-    """An argparse type: a finite number between low and high."""
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not (low < value <= high or (low_allowed and value == low)) or math.isinf(value):
-            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
-        return value
-    return parse
+LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
 
 def gamma(text: str) -> int | str:
-    """An argparse type: how many tokens to draft, or "auto"."""
+    """Return how many tokens to draft, or "auto"; an argparse type."""
     return text if text == "auto" else whole(0, LARGEST_GAMMA)(text)
 
 
 def make_parser() -> OneLineParser:
     parser = OneLineParser(
         prog="python -m decoding.generate", allow_abbrev=False,
-        description="Continue a text by speculative decoding, and show what it gained over plain decoding. "
-                    "The text goes to stdout, everything else to stderr.")
+        description="Continue a text by speculative decoding, and show what it gained over plain "
+                    "decoding. The text goes to stdout, everything else to stderr.")
     add = parser.add_argument
-    add("prompt", nargs="?", metavar="PROMPT", help=f'the text to continue (default: "{DEFAULT_PROMPT}")')
-    add("--prompt-file", metavar="F", help="read the prompt from a UTF-8 file, used whole; - is stdin")
+    add("prompt", nargs="?", metavar="PROMPT",
+        help=f'the text to continue (default: "{DEFAULT_PROMPT}")')
+    add("--prompt-file", metavar="F",
+        help="read the prompt from a UTF-8 file, used whole; - is stdin")
     add("--target", metavar="NAME", default=DEFAULT_TARGET,
-        help="the model whose text is wanted: a known name, a hub repository owner/name, or a folder (default: %(default)s)")
+        help="the model whose text is wanted: a known name, a hub repository owner/name, or a "
+             "folder (default: %(default)s)")
     add("--draft", metavar="NAME",
-        help=f"the model that proposes tokens, or {LOOKUP}, which copies what followed the last time "
-             "(default: the target's usual partner, see --list-models)")
+        help=f"the model that proposes tokens, or {LOOKUP}, which copies what followed the last "
+             "time (default: the target's usual partner, see --list-models)")
     add("--mode", choices=["compare", "speculative", "baseline"],
-        help="speculative decoding, plain decoding, or both side by side (default: compare; with --quiet speculative)")
+        help="speculative decoding, plain decoding, or both side by side (default: compare; with "
+             "--quiet speculative)")
     add("--gamma", metavar="N", type=gamma,
-        help=f"tokens drafted per round, or auto: as many as have paid so far; as the clock then decides, a seed need not "
-             f"give the same text again (default: {DEFAULT_GAMMA})")
-    add("--max-new-tokens", metavar="N", type=whole(0), default=200, help="stop after N new tokens (default: %(default)s)")
+        help="tokens drafted per round, or auto: as many as have paid so far; as the clock then "
+             f"decides, a seed need not give the same text again (default: {DEFAULT_GAMMA})")
+    add("--max-new-tokens", metavar="N", type=whole(0), default=200,
+        help="stop after N new tokens (default: %(default)s)")
     add("--temperature", metavar="T", default=DEFAULT_TEMPERATURE,
         type=real(0, math.inf, "a finite number of at least 0", True),
         help="0 is greedy, 1 the model's own distribution (default: %(default)s)")
@@ -83,17 +54,23 @@ def make_parser() -> OneLineParser:
     add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
         help="sample from the smallest set of most likely tokens whose mass reaches P")
     add("--coupling", choices=["gumbel"],
-        help="decide by noise that belongs to places in the text: the same seed then gives the same text in both modes")
-    add("--seed", metavar="N", type=whole(0, LARGEST_SEED), help="repeat a sampled run (default: drawn, and printed)")
-    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto", help="where to run (default: %(default)s)")
+        help="decide by noise that belongs to positions in the text: the same seed then gives the "
+             "same text in both modes")
+    add("--seed", metavar="N", type=whole(0, LARGEST_SEED),
+        help=f"repeat a sampled run: {SAME_SEED} (default: drawn, and printed)")
+    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
+        help="where to run (default: %(default)s)")
     add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
         help="number format of the weights (default: %(default)s)")
     add("--linear", choices=["auto", "plain"], default="auto",
         help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
-    add("--compile", action="store_true", help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
+    add("--compile", action="store_true",
+        help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
-    add("--ignore-eos", action="store_true", help="go on behind an end-of-text, which is not printed")
-    add("--allow-special", action="store_true", help="read <|endoftext|> in the prompt as the token, not as text")
+    add("--ignore-eos", action="store_true",
+        help="go on after an end-of-text, which is not printed")
+    add("--allow-special", action="store_true",
+        help="read <|endoftext|> in the prompt as the token, not as text")
     add("--trace", action="store_true", help="explain each round in one line")
     add("--step", action="store_true", help="--trace, and wait for Enter before each round")
     add("--json", action="store_true", help="print one JSON object instead of the text")
@@ -105,7 +82,10 @@ def make_parser() -> OneLineParser:
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    """The options, checked, every default filled in. What makes no sense ends the program with one line and code 2."""
+    """Return the options, checked, every default filled in.
+
+    What makes no sense ends the program with one line and code 2.
+    """
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.list_models:
@@ -119,11 +99,15 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def refuse(options: argparse.Namespace) -> str | None:
-    """Why this combination of options is refused, if it is: mostly because one of them would do nothing."""
+    """Return why this combination of options is refused, if it is.
+
+    Mostly because one of them would do nothing.
+    """
     if options.prompt is not None and options.prompt_file is not None:
         return "give PROMPT or --prompt-file, not both"
     if options.step and options.prompt_file == "-":
-        return "--step waits for Enter on stdin, and --prompt-file - reads the prompt from there; give a file"
+        return ("--step waits for Enter on stdin, and --prompt-file - reads the prompt from there; "
+                "give a file")
     if options.json and options.color != "auto":
         return "--color does nothing with --json"
     if options.quiet and (options.trace or options.step):
@@ -138,7 +122,8 @@ def refuse(options: argparse.Namespace) -> str | None:
                 return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
     if options.mode == "baseline":
         for name in ("draft", "gamma", "trace", "step"):
-            if getattr(options, name) is not None and getattr(options, name) is not False:  # 0 was said, and is refused
+            said = getattr(options, name)
+            if said is not None and said is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"
         if options.color == "always":
             return "--color does nothing in baseline mode, where all tokens have the same origin"
@@ -167,15 +152,17 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
 
 
 def usual_draft(target: str) -> str:
-    """The draft that goes with a target of a known name. Raises WeightsError where there is none."""
+    """Return the draft of a target of a known name. Raises WeightsError where there is none."""
     if target not in DRAFT_OF:
-        raise WeightsError(f"no draft is known for {target}; name one with --draft, or use --mode baseline")
+        raise WeightsError(f"no draft is known for {target}; name one with --draft, "
+                           "or use --mode baseline")
     return DRAFT_OF[target]
 
 
 def list_models() -> str:
-    """The known names, a line each, with the draft that goes with them."""
-    return "\n".join(f"{name:14}{'draft: ' + DRAFT_OF[name] if name in DRAFT_OF else ''}".rstrip() for name in KNOWN_NAMES)
+    """Return the known names, a line each, with the draft that goes with them."""
+    drafts = {name: f"draft: {DRAFT_OF[name]}" if name in DRAFT_OF else "" for name in KNOWN_NAMES}
+    return "\n".join(f"{name:14}{draft}".rstrip() for name, draft in drafts.items())
 
 
 def flag(name: str) -> str:

@@ -1,6 +1,6 @@
 """The two ways a run is reported: a table to be read, and a JSON object to be parsed."""
-from decoding.compare import Difference
 from decoding.result import Generation, ratio
+from weights.console import number
 
 
 def table(runs: dict[str, Generation]) -> str:
@@ -17,7 +17,8 @@ def table(runs: dict[str, Generation]) -> str:
     }
     if len(runs) == 2:
         rows["speed-up"] = ["", number(speedup(*runs.values()), ".2f")]
-    lines = [f"{label:24}" + "".join(f"{cell:>18}" for cell in cells) for label, cells in ({"": list(runs)} | rows).items()]
+    lines = [f"{label:24}" + "".join(f"{cell:>18}" for cell in cells)  # 60 columns
+             for label, cells in ({"": list(runs)} | rows).items()]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -26,28 +27,14 @@ def speedup(baseline: Generation, speculative: Generation) -> float | None:
     return ratio(speculative.tokens_per_second or 0, baseline.tokens_per_second or 0)
 
 
-def number(value: float | None, form: str) -> str:
-    return "n/a" if value is None else format(value, form)
-
-
 def share(part: int, whole: int) -> str:
     return f"{part}/{whole} = {part / whole:.2f}" if whole else "n/a"
 
 
-def verdict(difference: Difference | None, name) -> str:
-    """One line on whether greedy decoding gave the same ids twice. `name` shows a token id as text."""
-    if difference is None:
-        return "ids identical: yes"
-    candidates = [name(token) if token is not None else "the end"
-                  for token in (difference.baseline, difference.speculative)]
-    gap = "" if difference.gap is None else f", logit gap {difference.gap:.2g}, rounding explains {difference.limit:.2g}"
-    return (f"ids identical: no, first difference at new token {difference.index}: "
-            f"{candidates[0]} (baseline), {candidates[1]} (speculative){gap}: {difference.verdict}")
-
-
 def as_json(text: str, run: Generation) -> dict:
     """One run as it stands in the output of --json."""
-    return {"text": text, "tokens": run.tokens, "finish_reason": run.finish_reason, "stats": run.stats()}
+    return {"text": text, "tokens": run.tokens, "finish_reason": run.finish_reason,
+            "stats": run.stats()}
 
 
 def reason(baseline: Generation, speculative: Generation) -> str:

@@ -9,12 +9,12 @@ import torch
 
 from decoding.baseline import autoregressive_rounds
 from decoding.cli.console import Console
-from decoding.cli.device import check_graphs, pick_device
 from decoding.cli.options import LOOKUP
-from decoding.cli.report import as_json, lossless, reason, speedup, table, verdict
+from decoding.cli.report import as_json, lossless, reason, speedup, table
+from decoding.cli.request import Request
 from decoding.cli.streaming import LEGEND, TextStream
-from decoding.cli.trace import describe, name
-from decoding.compare import first_difference
+from decoding.cli.trace import describe
+from decoding.compare import first_difference, identity_line
 from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import LookupDrafter
 from decoding.feed import Model, Uncached
@@ -22,32 +22,29 @@ from decoding.gamma import AdaptiveGamma, Gamma, most
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling
 from decoding.speculative import speculative_rounds, usual_rule
-from decoding.stopping import check_request
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
-from weights import WeightsError, load_fast, load_tokenizer, vocabulary_difference
+from weights import load_fast
+from weights.console import pick_device
+from weights.tokenizer import show_token
 
 
 class Session:
-    """The models, the prompt and the settings of one call. Raises ValueError for what turns out to make no sense."""
+    """The models, the prompt and the settings of one call.
 
-    def __init__(self, options: argparse.Namespace, text: str) -> None:
+    Raises ValueError for what turns out to make no sense.
+    """
+
+    def __init__(self, options: argparse.Namespace, request: Request) -> None:
         self.options = options
         self.device = pick_device(options.device)
         if options.compile:
             check_graphs(self.device)
-        self.tokenizer = load_tokenizer(options.target)
-        if options.draft not in (None, LOOKUP):
-            difference = vocabulary_difference(self.tokenizer, load_tokenizer(options.draft))
-            if difference:
-                raise WeightsError(f"{options.target} and {options.draft} have different vocabularies: {difference}; "
-                                   "choose another --draft")
+        self.text, self.prompt, self.tokenizer = request.text, request.prompt, request.tokenizer
         self.end_of_text = self.tokenizer.eot_token
-        self.text, self.prompt = text, self.encode(text)
         tokens_per_pass = 1 if options.gamma is None else most(self.gamma()) + 1
         self.model = self.load(options.target, tokens_per_pass)
-        check_request(self.model.config, self.prompt, options.max_new_tokens)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         if options.draft == LOOKUP:
@@ -75,14 +72,6 @@ class Session:
         """A number, or a new object that chooses for one run."""
         return AdaptiveGamma() if self.options.gamma == "auto" else self.options.gamma
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of the prompt; those of an empty one are <|endoftext|>, which GPT-2 was trained to start from."""
-        if self.options.allow_special:
-            ids = self.tokenizer.encode(text, allowed_special="all")
-        else:
-            ids = self.tokenizer.encode(text, disallowed_special=())
-        return ids or [self.end_of_text]
-
     def generator(self) -> torch.Generator | None:
         """A new generator of the run's seed; a greedy run has none."""
         return None if self.options.seed is None else torch.Generator(self.device).manual_seed(self.options.seed)
@@ -106,22 +95,32 @@ class Session:
     def settings(self) -> dict:
         """Every option's value, and what `auto` and the defaults came to."""
         settings = {key: value for key, value in vars(self.options).items() if key not in ("prompt", "list_models")}
-        return settings | {"device": self.device, "linear": layout_name(self.model), "threads": torch.get_num_threads()}
+        return settings | {"device": self.device, "linear": layout_name(self.model),
+                           "threads": torch.get_num_threads()}
 
     def decode(self, ids: list[int]) -> str:
         """The text of new ids, without end-of-text; half a character at the end is U+FFFD."""
         return self.tokenizer.decode([token for token in ids if token != self.end_of_text], errors="replace")
 
     def name(self, token: int) -> str:
-        return name(token, self.tokenizer)
+        return show_token(token, self.tokenizer)
 
 
-def run(options: argparse.Namespace, text: str) -> None:
+def check_graphs(device: str) -> None:
+    """Raise ValueError for a device that has no CUDA graphs.
+
+    On a CPU the compiler was tried instead: it gained nothing.
+    """
+    if device != "cuda":
+        raise ValueError(f"--compile replays CUDA graphs, and this runs on {device}; leave it out")
+
+
+def run(options: argparse.Namespace, request: Request) -> None:
     """Load, decode and report as the options say."""
     console = Console(options)
     with warnings.catch_warnings():
         warnings.showwarning = console.note
-        session = Session(options, text)
+        session = Session(options, request)
         introduce(session, console)
         report(session, *decode(session, console), console)
 
@@ -162,7 +161,8 @@ def warm_up(session: Session) -> None:
 def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Console) -> Generation:
     """Run the rounds to their end, and write their text, and if asked for the trace, as they come."""
     options, done = session.options, []
-    text = TextStream(console.out, session.tokenizer, session.end_of_text, console.color)
+    text = TextStream(console.out, session.tokenizer, session.end_of_text, console.color,
+                      console.wrap)
     if console.out is not None:
         console.echo(session.text)
     for round in console.stepwise(rounds) if options.step else rounds:
@@ -182,7 +182,7 @@ def report(session: Session, baseline: Generation | None, speculative: Generatio
     runs = {title: run for title, run in runs.items() if run is not None}
     console.say("\n" + table(runs))
     if len(runs) == 2:
-        console.say("\n" + reason(baseline, speculative))
+        console.say("\n" + reason(*runs.values()))
         if not session.sampling.greedy:
             console.say(lossless(shared_noise=session.noise is not None))
     result = {"prompt": session.text, "settings": session.settings()}
@@ -192,7 +192,7 @@ def report(session: Session, baseline: Generation | None, speculative: Generatio
         if session.loop_sampling().greedy:
             difference = first_difference(session.coupled(session.model), session.prompt,
                                           baseline.tokens, speculative.tokens)
-            console.say(verdict(difference, session.name))
+            console.say(identity_line(difference, session.name))
             result["identical"] = difference is None
             if difference is not None:
                 result["first_difference"] = asdict(difference) | {"verdict": difference.verdict}

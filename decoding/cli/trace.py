@@ -3,6 +3,7 @@ from torch import Tensor
 
 from decoding.acceptance import residual
 from decoding.result import Round
+from weights.tokenizer import show_token
 
 
 def describe(number: int, round: Round, tokenizer) -> str:
@@ -18,11 +19,11 @@ def describe(number: int, round: Round, tokenizer) -> str:
     for i, token in enumerate(round.drafted):
         tested = i < round.tested
         kept = "kept" if i < round.accepted else "REJECTED"
-        parts.append(f"{name(token, tokenizer)} {show(round, i, tokenizer)} {kept}" if tested
-                     else f"{name(token, tokenizer)} not tested")
+        parts.append(f"{show_token(token, tokenizer)} {show(round, i, tokenizer)} {kept}" if tested
+                     else f"{show_token(token, tokenizer)} not tested")
     if round.kind == "correction" and sampled:
         parts.append("residual " + top(residual_row(round), tokenizer))
-    parts.append(f"{round.kind} {name(round.extra, tokenizer)}" if round.extra is not None else "end of text, no extra token")
+    parts.append(f"{round.kind} {show_token(round.extra, tokenizer)}" if round.extra is not None else "end of text, no extra token")
     parts += [f"{whose} cache {lengths[0]} -> {lengths[1]}"
               for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)) if lengths]
     parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms" for phase, seconds in round.phase_seconds.items()))
@@ -40,7 +41,7 @@ def greedy_test(round: Round, i: int, tokenizer) -> str:
     choice = round.trace.p[i].argmax().item()
     lead = logits[choice] - logits  # (n_vocab,) of the choice over every token
     rival = drafted if drafted != choice else lead.topk(2, largest=False).indices[1]
-    return f"target {name(choice, tokenizer)} by {lead[rival].item():+.2f}"
+    return f"target {show_token(choice, tokenizer)} by {lead[rival].item():+.2f}"
 
 
 def residual_row(round: Round) -> Tensor:
@@ -51,13 +52,4 @@ def residual_row(round: Round) -> Tensor:
 def top(row: Tensor, tokenizer, n: int = 4) -> str:
     """The n largest entries of a row of probabilities."""
     values, ids = row.topk(min(n, int((row > 0).sum())))
-    return ", ".join(f"{name(token, tokenizer)} {value:.3g}" for value, token in zip(values.tolist(), ids.tolist()))
-
-
-def name(token: int, tokenizer) -> str:
-    """A token as it can be printed: quoted, with its spaces and line breaks visible; as bytes, if it is half a character."""
-    raw = tokenizer.decode_single_token_bytes(token)
-    try:
-        return repr(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        return repr(raw)
+    return ", ".join(f"{show_token(token, tokenizer)} {value:.3g}" for value, token in zip(values.tolist(), ids.tolist()))

@@ -1,5 +1,6 @@
 """What `python -m weights.train` is made of.
 
-corpus: text, vocabulary, ids. recipe: initial weights, dropout, optimizer, learning rate. objective: the two losses, and
-the measurements. loop: training, a step at a time. pair: target, then draft. card, folder, progress: what is written.
+corpus: text, vocabulary, ids. recipe: initial weights, dropout, optimizer, learning rate.
+objective: the two losses, and the measurements. loop: training, a step at a time. pair: target,
+then draft. card, folder, progress: what is written.
 """

@@ -6,14 +6,16 @@ from weights.training.objective import Evaluation
 from weights.training.progress import minutes
 
 
-def make_card(title: str, config: GPT2Config, corpus: Corpus, trainer: Trainer, result: Evaluation) -> str:
-    """The card in Markdown. result: the measurement of the weights that lie beside it."""
+def make_card(title: str, config: GPT2Config, corpus: Corpus, trainer: Trainer,
+              result: Evaluation) -> str:
+    """Return the card in Markdown. result: the measurement of the weights that lie beside it."""
     rows = facts(config, corpus, trainer) | results(result)
     size = sum(weight.numel() for weight in trainer.weights.values())
     return "\n".join([
         f"# {title}",
         "",
-        f"A GPT-2 of {size:,} parameters, stored in half precision, made by `python -m weights.train`.",
+        (f"A GPT-2 of {size:,} parameters, stored in half precision, "
+         "made by `python -m weights.train`."),
         "",
         "| | |",
         "|---|---|",
@@ -27,17 +29,21 @@ def make_card(title: str, config: GPT2Config, corpus: Corpus, trainer: Trainer, 
 
 
 def facts(config: GPT2Config, corpus: Corpus, trainer: Trainer) -> dict[str, str]:
-    """The data and the settings."""
+    """Return the data and the settings."""
     recipe, step, context = trainer.recipe, trainer.step, config.n_ctx
-    optimizer = f"AdamW, learning rate {recipe.learning_rate:g}, weight decay {recipe.weight_decay:g}, gradients clipped at 1"
+    optimizer = (f"AdamW, learning rate {recipe.learning_rate:g}, "
+                 f"weight decay {recipe.weight_decay:g}, gradients clipped at 1")
     time = f"{minutes(trainer.seconds)} minutes on {trainer.ids.device.type}"
     times_seen = step * recipe.batch * context / len(corpus.train)
     objective = "next-token loss"
     if trainer.teacher is not None:
-        objective = f"{recipe.kl_share:g} KL(target ‖ draft) + {1 - recipe.kl_share:g} next-token loss"
+        objective = (f"{recipe.kl_share:g} KL(target ‖ draft) + "
+                     f"{1 - recipe.kl_share:g} next-token loss")
     return {
-        "shape": f"{config.n_layer} layers, {config.n_head} heads, width {config.n_embd}, context {context}",
-        "text": f"{corpus.name}, {corpus.n_documents:,} documents, {corpus.n_characters:,} characters",
+        "shape": f"{config.n_layer} layers, {config.n_head} heads, width {config.n_embd}, "
+                 f"context {context}",
+        "text": f"{corpus.name}, {corpus.n_documents:,} documents, "
+                f"{corpus.n_characters:,} characters",
         "its SHA-256": corpus.digests[0],
         "vocabulary": f"{config.n_vocab:,} of GPT-2's tokens",
         "trained on": f"{len(corpus.train):,} tokens, seen {times_seen:.2f} times",
@@ -51,7 +57,9 @@ def facts(config: GPT2Config, corpus: Corpus, trainer: Trainer) -> dict[str, str
 
 
 def results(result: Evaluation) -> dict[str, str]:
-    rows = {"**held-out loss**": f"**{result.loss:.3f}** nats a token, over {result.tokens:,} tokens"}
+    """Return how good it is."""
+    rows = {"**held-out loss**": f"**{result.loss:.3f}** nats a token, "
+                                 f"over {result.tokens:,} tokens"}
     if result.acceptance is not None:
         rows["**Σ min(p, q)** with its target"] = f"**{result.acceptance:.3f}**"
         rows["**greedy agreement** with it"] = f"**{result.agreement:.3f}**"
@@ -59,11 +67,14 @@ def results(result: Evaluation) -> dict[str, str]:
 
 
 def curve_table(trainer: Trainer) -> list[str]:
+    """Return the lines of a table, a row for each measurement."""
     titles = ["step", "minutes", "loss of the batch", "held-out loss"]
     if trainer.teacher is not None:
         titles += ["Σ min(p, q)", "greedy agreement"]
     rows = [titles, ["---"] * len(titles)]
     for point in trainer.curve:
-        numbers = [point.train_loss, point.held_out.loss, point.held_out.acceptance, point.held_out.agreement]
-        rows.append([str(point.step), minutes(point.seconds), *("" if x is None else f"{x:.3f}" for x in numbers)][:len(titles)])
+        held_out = point.held_out
+        numbers = [point.train_loss, held_out.loss, held_out.acceptance, held_out.agreement]
+        cells = ["" if value is None else f"{value:.3f}" for value in numbers]
+        rows.append([str(point.step), minutes(point.seconds), *cells][:len(titles)])
     return ["| " + " | ".join(row) + " |" for row in rows]

@@ -1,4 +1,7 @@
-"""From a text to token ids: its documents, a vocabulary made for it, and the part held out. Imports no torch."""
+"""From a text to token ids: its documents, a vocabulary made for it, and the part held out.
+
+Imports no torch.
+"""
 import base64
 import hashlib
 import random
@@ -19,24 +22,25 @@ HELD_OUT_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text made ready for training: ids of `vocabulary`, each document followed by <|endoftext|>."""
+    """A text ready for training: ids of `vocabulary`, each document followed by <|endoftext|>."""
 
     name: str
     digests: list[str]  # SHA-256 of the file, and of the one held out if there is one
     n_documents: int
     n_characters: int
-    vocabulary: list[bytes]  # the bytes of token 0, 1, 2, …; <|endoftext|> comes behind the last
+    vocabulary: list[bytes]  # the bytes of token 0, 1, 2, …; <|endoftext|> comes after the last
     train: array
     held_out: array
     held_out_from: str  # where the held-out text is from, in words
 
 
 def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Corpus:
-    """Read, choose a vocabulary, encode, and set text aside to measure on: a file of its own, or 5 % of the tokens.
+    """Read, choose a vocabulary, encode, and set text aside to measure on: a file of its own, or 5
+    % of the tokens.
 
-    The documents are shuffled first, so that the 5 % at the end are no author's last book; the end of a single document
-    is simply its end. Raises ValueError for a text that cannot be read, or gives no block of `context` tokens and the one
-    after them, to train on or to measure on.
+    The documents are shuffled first, so that the 5 % at the end are no author's last book; the end
+    of a single document is simply its end. Raises ValueError for a text that cannot be read, or
+    gives no block of `context` tokens and the one after them, to train on or to measure on.
     """
     documents = read_documents(text)
     other_documents = read_documents(held_out) if held_out else []
@@ -52,13 +56,16 @@ def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Co
     else:
         n = max(int(HELD_OUT_SHARE * len(train)), block)
         check_length(train, 2 * block, text)
-        train, rest, origin = train[:-n], train[-n:], f"the last {n:,} tokens of {text.name}, its documents shuffled"
+        train, rest = train[:-n], train[-n:]
+        origin = f"the last {n:,} tokens of {text.name}, its documents shuffled"
     check_length(train, block, text)
-    return Corpus(text.name, digests, len(documents), sum(map(len, documents)), vocabulary, train, rest, origin)
+    n_characters = sum(map(len, documents))
+    return Corpus(text.name, digests, len(documents), n_characters, vocabulary, train, rest, origin)
 
 
 def read_documents(path: Path) -> list[str]:
-    """The documents of a UTF-8 text, which `<|endoftext|>` separates, without the space around them.
+    """The documents of a UTF-8 text, which `<|endoftext|>` separates, without the space around
+    them.
 
     Raises ValueError if the file cannot be read, is not UTF-8, or holds nothing but space.
     """
@@ -75,14 +82,17 @@ def read_documents(path: Path) -> list[str]:
 
 
 def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
-    """The n_vocab - 1 tokens of GPT-2 that the documents use most, all 256 bytes among them, in GPT-2's order.
+    """The n_vocab - 1 tokens of GPT-2 that the documents use most, all 256 bytes among them, in
+    GPT-2's order.
 
-    The order is the priority of the merges, so words are still put together the way GPT-2 does. Fewer tokens come back if
-    the documents use no more. Raises ValueError for a size without room for the bytes, or larger than GPT-2's.
+    The order is the priority of the merges, so words are still put together the way GPT-2 does.
+    Fewer tokens come back if the documents use no more. Raises ValueError for a size without room
+    for the bytes, or larger than GPT-2's.
     """
     if not SMALLEST_VOCABULARY <= n_vocab <= LARGEST_VOCABULARY:
-        raise ValueError(f"a vocabulary has from {SMALLEST_VOCABULARY} to {LARGEST_VOCABULARY} tokens, not {n_vocab}")
-    gpt2, used = gpt2_tokenizer(), Counter()
+        raise ValueError(f"a vocabulary has from {SMALLEST_VOCABULARY} to {LARGEST_VOCABULARY} "
+                         f"tokens, not {n_vocab}")
+    gpt2, used = gpt2_tokenizer(), Counter[int]()
     for document in documents:
         used.update(gpt2.encode_ordinary(document))
     keep = {gpt2.encode_single_token(bytes([byte])) for byte in range(256)}
@@ -94,18 +104,26 @@ def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
 
 
 def to_tokenizer(vocabulary: list[bytes]) -> tiktoken.Encoding:
-    """What `weights.load_tokenizer` will make of the vocabulary once it is written."""
+    """Return what `weights.load_tokenizer` will make of the vocabulary once it is written."""
     ranks = {token: rank for rank, token in enumerate(vocabulary)}
-    return tiktoken.Encoding("corpus", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)})
+    return tiktoken.Encoding("corpus", pat_str=GPT2_PATTERN, mergeable_ranks=ranks,
+                             special_tokens={END_OF_TEXT: len(ranks)})
 
 
 def vocabulary_file(vocabulary: list[bytes]) -> bytes:
-    """The vocabulary in tiktoken's format: a line for each token, its bytes in base64, a space, its rank."""
-    return b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(vocabulary))
+    """Return the vocabulary in tiktoken's format.
+
+    A line for each token: its bytes in base64, a space, its rank.
+    """
+    return b"".join(base64.b64encode(token) + b" %d\n" % rank
+                    for rank, token in enumerate(vocabulary))
 
 
 def encode(documents: Iterable[str], tokenizer: tiktoken.Encoding) -> array:
-    """The ids of all documents in one row of 32-bit integers, each document followed by <|endoftext|>."""
+    """Return the ids of all documents in one row of 32-bit integers.
+
+    Each document is followed by <|endoftext|>.
+    """
     ids = array("i")
     for document in documents:
         ids.extend(tokenizer.encode_ordinary(document))

@@ -1,7 +1,8 @@
-"""The training loop, a step at a time, and everything that it takes to go on later exactly where it was."""
-import os
+"""The training loop, a step at a time, and all that it takes to go on exactly where it was."""
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from model import GPT2
+from weights.console import out_of_memory
+from weights.output import replacing
 from weights.training.objective import (
     Evaluation,
     distillation_loss,
@@ -30,26 +33,30 @@ class Measurement:
     step: int
     seconds: float
     share: float  # of the budget
-    train_loss: float | None  # of the last batch, with dropout, and for a draft with the teacher's part
+    train_loss: float | None  # of the last batch, with dropout, for a draft with the teacher's part
     held_out: Evaluation
 
 
 class Trainer:
     """A model that is being trained: `advance` does one step, `weights` are the best so far.
 
-    ids: (N,) to train on. held_out: (n, context + 1) blocks to measure on. teacher: the target, if the model is its draft.
-    clock: seconds, from wherever it likes.
+    ids: (N,) to train on.
+    held_out: (n, context + 1) blocks to measure on.
+    teacher: the target, if the model is its draft.
+    clock: returns seconds, from wherever it likes.
     """
 
-    def __init__(self, model: GPT2, ids: Tensor, held_out: Tensor, recipe: Recipe, teacher: GPT2 | None = None,
-                 seed: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, model: GPT2, ids: Tensor, held_out: Tensor, recipe: Recipe,
+                 teacher: GPT2 | None = None, seed: int = 0,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.model, self.teacher, self.recipe, self.clock = model.train(), teacher, recipe, clock
         self.ids, self.held_out = ids, held_out
         self.seed = seed
         if recipe.dropout:
             add_dropout(model, recipe.dropout)
         self.optimizer = make_optimizer(model, recipe)
-        self.forward, self.teach = compiled(model), compiled(teacher)
+        self.forward = compiled(model)
+        self.teach = None if teacher is None else compiled(teacher)
         self.step, self.seconds = 0, 0.0
         self.curve: list[Measurement] = []
         self.weights: dict[str, Tensor] = {}
@@ -57,22 +64,23 @@ class Trainer:
         if ids.is_cuda:  # compile before the clock starts
             self.loss(ids.new_zeros(recipe.batch, model.config.n_ctx + 1)).backward()
             self.optimizer.zero_grad()
-        self.random = torch.Generator().manual_seed(seed)  # which blocks; on the CPU, so the same for every device
+        # Which blocks are next; on the CPU, so the same for every device.
+        self.random = torch.Generator().manual_seed(seed)
         torch.manual_seed(seed)  # what is dropped: F.dropout takes no generator
         self.then = clock()
 
     @property
     def share(self) -> float:
-        """How much of the budget is used; 1 is the end."""
+        """Return how much of the budget is used; 1 is the end."""
         return max(self.step / self.recipe.steps, self.seconds / self.recipe.seconds)
 
     @property
     def best(self) -> Measurement:
-        """The measurement of `weights`."""
+        """Return the measurement of `weights`."""
         return max(self.curve, key=lambda point: point.held_out.score)
 
     def advance(self) -> None:
-        """One step, and a measurement if it is time for one."""
+        """Do one step, and a measurement if it is time for one."""
         if not self.curve:
             self.measure()
         self.learn()
@@ -94,13 +102,14 @@ class Trainer:
         self.last_loss = loss.detach()
 
     def random_blocks(self) -> Tensor:
-        """(batch, context + 1) ids from anywhere in the text."""
+        """Return (batch, context + 1) ids from anywhere in the text."""
         context = self.model.config.n_ctx
-        starts = torch.randint(len(self.ids) - context, (self.recipe.batch, 1), generator=self.random)
+        starts = torch.randint(len(self.ids) - context, (self.recipe.batch, 1),
+                               generator=self.random)
         return self.ids[(starts + torch.arange(context + 1)).to(self.ids.device)]
 
     def loss(self, blocks: Tensor) -> Tensor:
-        """The loss on (B, context + 1) ids."""
+        """Return the loss on (B, context + 1) ids."""
         inputs, targets = split_block(blocks)
         logits = logits_of(self.forward, inputs)
         if self.teach is None:
@@ -115,48 +124,73 @@ class Trainer:
         train_loss = None if self.last_loss is None else self.last_loss.item()
         self.curve.append(Measurement(self.step, self.seconds, self.share, train_loss, held_out))
         if self.best is self.curve[-1]:
-            self.weights = {name: weight.to("cpu", copy=True) for name, weight in self.model.state_dict().items()}
+            self.weights = {name: weight.to("cpu", copy=True)
+                            for name, weight in self.model.state_dict().items()}
 
     def state(self) -> dict:
-        """All that changes during training."""
+        """Return all that changes during training."""
         return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
                 "step": self.step, "seconds": self.seconds, "last_loss": self.last_loss,
                 "curve": [asdict(point) for point in self.curve], "weights": self.weights,
-                "random": self.random.get_state(), "dropped": device_random(self.ids.device).get_rng_state()}
+                "random": self.random.get_state(),
+                "dropped": device_random(self.ids.device).get_rng_state()}
 
     def restore(self, state: dict) -> None:
         """Go on from what `state` returned."""
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.step, self.seconds, self.last_loss = state["step"], state["seconds"], state["last_loss"]
-        self.curve = [Measurement(**point | {"held_out": Evaluation(**point["held_out"])}) for point in state["curve"]]
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.last_loss = state["last_loss"]
+        self.curve = [Measurement(**point | {"held_out": Evaluation(**point["held_out"])})
+                      for point in state["curve"]]
         self.weights = state["weights"]
         self.random.set_state(state["random"])
         device_random(self.ids.device).set_rng_state(state["dropped"])
 
 
-def compiled(model: GPT2 | None) -> Callable[[Tensor], Tensor] | None:
-    """The model; on CUDA, where Triton is installed, as one compiled function, which makes far better use of a small model."""
-    if model is None or not model.wte.weight.is_cuda or find_spec("triton") is None:
+def compiled(model: GPT2) -> Callable[[Tensor], Tensor]:
+    """Return the model; on CUDA, where Triton is installed, as one compiled function.
+
+    That makes far better use of a small model.
+    """
+    if not model.wte.weight.is_cuda or find_spec("triton") is None:
         return model
     return torch.compile(model)
 
 
 def device_random(device: torch.device):
-    """The module that has the global random state of a device."""
+    """Return the module that has the global random state of a device."""
     return torch.random if device.type == "cpu" else getattr(torch, device.type)
 
 
 def save_checkpoint(contents: dict, path: Path) -> None:
-    """Write a checkpoint so that at every moment the old one or the new one is there, whole."""
-    unfinished = path.with_suffix(".new")
-    torch.save(contents, unfinished)
-    os.replace(unfinished, path)
+    """Write a checkpoint so that at every moment the old one or the new one is there, whole.
+
+    Raises OSError if the disk does not take it.
+    """
+    with replacing(path) as unfinished:
+        try:
+            torch.save(contents, unfinished)
+        except RuntimeError as error:  # torch's word for a write that failed; it does not say why
+            if out_of_memory(error):
+                raise
+            raise OSError(f"{path} could not be written; is the disk full?") from error
 
 
 def read_checkpoint(path: Path) -> dict:
-    """What `save_checkpoint` wrote. Raises ValueError if the file is damaged, or something else."""
-    try:
+    """Return what `save_checkpoint` wrote. Raises ValueError for a file that is anything else."""
+    with expecting_a_checkpoint(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says much about files that are not its own
         return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch has many kinds for this
-        raise ValueError(f"{path} is no checkpoint: {str(error).splitlines()[0]}") from error
+
+
+@contextmanager
+def expecting_a_checkpoint(path: Path) -> Iterator[None]:
+    """Raise ValueError, which says that the file is no checkpoint, where the block fails."""
+    try:
+        yield
+    except Exception as error:  # whatever another program's file leads to, in torch or here
+        if isinstance(error, OSError) or out_of_memory(error):
+            raise
+        raise ValueError(f"{path} is no checkpoint of python -m weights.train, or it is damaged; "
+                         "name another --out") from error

@@ -6,20 +6,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from decoding.sampling import UNCHANGED, to_probs
 from model import GPT2
 
 
 def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean of -log q(next token), in nats. logits: (B, T, n_vocab), targets: (B, T)"""
+    """Return the mean of -log q(next token), in nats. logits: (B, T, n_vocab), targets: (B, T)"""
     return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
 
 
-def distillation_loss(logits: Tensor, teacher_logits: Tensor, targets: Tensor, kl_share: float) -> Tensor:
-    """kl_share * KL(p || q) + (1 - kl_share) * next-token loss, means in nats; p is the teacher's distribution, q ours.
+def distillation_loss(logits: Tensor, teacher_logits: Tensor, targets: Tensor,
+                      kl_share: float) -> Tensor:
+    """Return kl_share * KL(p || q) + (1 - kl_share) * next-token loss, means in nats.
 
-    A drafted token is accepted with probability sum(min(p, q)) = 1 - |p - q| / 2, and KL bounds that distance (Pinsker):
-    the draft has to be like its target, right or wrong. The text itself says only one token of p at a time.
+    p is the teacher's distribution, q ours. A drafted token is accepted with probability
+    sum(min(p, q)) = 1 - |p - q| / 2, and KL bounds that distance (Pinsker): the draft has to be
+    like its target, right or wrong. The text itself says only one token of p at a time.
     logits, teacher_logits: (B, T, n_vocab), targets: (B, T)
     """
     log_q = logits.float().log_softmax(-1).flatten(0, 1)  # (B * T, n_vocab)
@@ -30,22 +31,33 @@ def distillation_loss(logits: Tensor, teacher_logits: Tensor, targets: Tensor, k
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Means over the positions of a text. The last two compare with a target, and are None without one."""
+    """Means over the positions of a text.
+
+    The last two compare with a target, and are None without one.
+    """
 
     tokens: int
     loss: float  # of the next token, in nats
-    acceptance: float | None = None  # sum(min(p, q)): how likely a drafted token is accepted at temperature 1
-    agreement: float | None = None  # how often both find the same token most likely: the greedy acceptance
+    # sum(min(p, q)): how likely a drafted token is accepted at temperature 1
+    acceptance: float | None = None
+    # how often both find the same token most likely: the greedy acceptance
+    agreement: float | None = None
 
     @property
     def score(self) -> float:
-        """Higher is better. A draft is good when it is accepted, not when its own loss is low."""
+        """Return how good it is; higher is better.
+
+        A draft is good when it is accepted, not when its own loss is low.
+        """
         return -self.loss if self.acceptance is None else self.acceptance
 
 
 @torch.no_grad()
 def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int = 8) -> Evaluation:
-    """Measure a model, or a draft against its target, on (n, T + 1) ids: in each row T positions and their next tokens."""
+    """Measure a model, or a draft against its target, on a text.
+
+    blocks: (n, T + 1) ids, in each row T positions and their next tokens.
+    """
     was_training = model.training
     model.eval()
     loss = accepted = agreed = 0.0
@@ -54,29 +66,34 @@ def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int
         logits = logits_of(model, inputs)
         loss += next_token_loss(logits, targets).item() * targets.numel()
         if target is not None:
-            target_logits = logits_of(target, inputs)
-            p, q = to_probs(target_logits, UNCHANGED), to_probs(logits, UNCHANGED)
+            p, q = (x.float().softmax(-1) for x in (logits_of(target, inputs), logits))
             accepted += torch.minimum(p, q).sum().item()
             agreed += (p.argmax(-1) == q.argmax(-1)).sum().item()
     model.train(was_training)
     n = blocks[:, 1:].numel()
-    return Evaluation(n, loss / n) if target is None else Evaluation(n, loss / n, accepted / n, agreed / n)
+    if target is None:
+        return Evaluation(n, loss / n)
+    return Evaluation(n, loss / n, accepted / n, agreed / n)
 
 
 def logits_of(model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
-    """(B, T) ids -> (B, T, n_vocab) logits; on CUDA the matrix products are done in bfloat16, eight times as fast."""
+    """Return the logits (B, T, n_vocab) of (B, T) ids.
+
+    On CUDA the matrix products are done in bfloat16, eight times as fast.
+    """
     with torch.autocast("cuda", torch.bfloat16, enabled=inputs.is_cuda):
         return model(inputs)
 
 
 def split_block(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, T + 1) ids -> what is read, (B, T), and the token that follows each of them, (B, T)."""
+    """Split (B, T + 1) ids into what is read, (B, T), and the token after each of them, (B, T)."""
     rows = rows.long()
     return rows[:, :-1], rows[:, 1:]
 
 
 def to_blocks(ids: Tensor, context: int, most: int | None = None) -> Tensor:
-    """Cut (N,) ids into (n, context + 1) blocks, each starting with the last token of the one before it.
+    """Cut (N,) ids into (n, context + 1) blocks, each starting with the last token of the one
+    before it.
 
     most: at most about so many tokens, from blocks spread evenly over the text.
     """

@@ -5,15 +5,21 @@ from pathlib import Path
 
 import torch
 
-from decoding.cli.device import pick_device
 from model import GPT2, GPT2Config
+from weights.console import pick_device
 from weights.load import load_model
+from weights.terminal import tell
 from weights.training.card import make_card
 from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
-from weights.training.loop import Trainer, read_checkpoint, save_checkpoint
+from weights.training.loop import (
+    Trainer,
+    expecting_a_checkpoint,
+    read_checkpoint,
+    save_checkpoint,
+)
 from weights.training.objective import Evaluation, evaluate, to_blocks
-from weights.training.progress import Progress, first_interrupt, in_words, minutes, say
+from weights.training.progress import Progress, first_interrupt, in_words, minutes
 from weights.training.recipe import Recipe, initialise
 
 FOLDER = {"target": "large", "draft": "small"}
@@ -21,26 +27,29 @@ TARGET_SHARE = 0.6  # of the minutes; the draft gets the rest
 SAMPLE = 4096  # held-out tokens that are measured again and again during training
 FINAL_SAMPLE = 32768  # and once at the end
 CHECKPOINT_SECONDS = 60
-NOT_COMPARED = ("text", "held_out", "out", "resume")  # may differ when a run goes on; that the texts are the same, digests show
+# May differ when a run goes on; that the texts are the same, digests show.
+NOT_COMPARED = ("text", "held_out", "out", "resume")
 
 
 def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) -> None:
     """Make out/large, then out/small, its draft; with `resume`, from where the checkpoint says.
 
-    Raises ValueError for a device that is not there, or the checkpoint of another run; KeyboardInterrupt after Ctrl-C,
-    once the best weights so far and a checkpoint are written.
+    Raises ValueError for a device that is not there, or the checkpoint of another run;
+    KeyboardInterrupt after Ctrl-C, once the best weights so far and a checkpoint are written.
     """
     run = PairTraining(options, corpus, checkpoint)
     earlier = run.earlier() if options.resume else None
-    say(f"{corpus.n_documents:,} documents, {len(corpus.train):,} tokens to train on, {len(corpus.held_out):,} held out, "
-        f"a vocabulary of {run.n_vocab:,}; on {run.device.type}, {budget(options)}")
+    tell(f"{corpus.n_documents:,} documents, {len(corpus.train):,} tokens to train on, "
+         f"{len(corpus.held_out):,} held out, a vocabulary of {run.n_vocab:,}; "
+         f"on {run.device.type}, {budget(options)}")
     if earlier is None or earlier["name"] == "target":
         run.make("target", None, earlier)
         earlier = None
-    # Read back from its file, so that the draft learns from what it will serve: weights rounded to half precision.
+    # Read back from its file, so that the draft learns from what it will serve, in half precision.
     run.make("draft", load_model(run.folder("target"), run.device), earlier)
     checkpoint.unlink()
-    say(f"done; try python -m decoding.generate --target {run.folder('target')} --draft {run.folder('draft')}")
+    tell(f"done; try python -m decoding.generate --target {run.folder('target')} "
+         f"--draft {run.folder('draft')}")
 
 
 class PairTraining:
@@ -52,48 +61,73 @@ class PairTraining:
         self.n_vocab = len(corpus.vocabulary) + 1
         self.ids = torch.frombuffer(corpus.train, dtype=torch.int32).to(self.device)
         self.held_out = torch.frombuffer(corpus.held_out, dtype=torch.int32).to(self.device)
-        self.settings = {key: value for key, value in vars(options).items() if key not in NOT_COMPARED}
+        self.settings = {key: value for key, value in vars(options).items()
+                         if key not in NOT_COMPARED}
         self.settings |= {"device": self.device.type, "digests": corpus.digests}
 
     def folder(self, name: str) -> Path:
         return self.options.out / FOLDER[name]
 
     def earlier(self) -> dict:
-        """The checkpoint of the run that is to go on. Raises ValueError if that was another run."""
+        """Return the checkpoint of the run that is to go on.
+
+        Raises ValueError if that was another run.
+        """
         earlier, out = read_checkpoint(self.checkpoint), self.options.out
+        with expecting_a_checkpoint(self.checkpoint):
+            begun = {key: earlier["settings"][key] for key in self.settings}
+            if earlier["name"] not in FOLDER:
+                raise KeyError(earlier["name"])
         for key, value in self.settings.items():
-            before = earlier["settings"][key]
+            before = begun[key]
             if before != value and key == "digests":
-                raise ValueError(f"the run in {out} was begun with another text than {self.options.text}")
+                raise ValueError(f"the run in {out} was begun with another text than "
+                                 f"{self.options.text}")
             if before != value:
-                raise ValueError(f"the run in {out} was begun with {as_option(key, before)}, not {as_option(key, value)}; "
+                raise ValueError(f"the run in {out} was begun with {as_option(key, before)}, "
+                                 f"not {as_option(key, value)}; "
                                  "--resume goes on with the same options")
         return earlier
 
     def make(self, name: str, target: GPT2 | None, earlier: dict | None) -> None:
-        """Train one model and write its folder. Raises KeyboardInterrupt if it was asked to stop."""
+        """Train a model and write its folder. Raises KeyboardInterrupt if it was asked to stop."""
         trainer = self.trainer(name, target)
         if earlier is not None:
-            trainer.restore(earlier["trainer"])
-        stopped = self.train(trainer, name)
-        self.write(trainer, name, trainer.best.held_out)
+            with expecting_a_checkpoint(self.checkpoint):
+                trainer.restore(earlier["trainer"])
+        try:
+            stopped = self.train(trainer, name)
+        except OSError:  # a full disk may still have room for the weights, a tenth of a checkpoint
+            if trainer.curve:
+                self.write_best(trainer, name)
+            raise
         if stopped:
-            say(f"the best {name} so far is in {self.folder(name)}")
+            self.write_best(trainer, name)
             raise KeyboardInterrupt
+        self.write(trainer, name, trainer.best.held_out)
         result = self.final_measurement(name, target)
         self.write(trainer, name, result)
-        say(f"{name} in {self.folder(name)}: {in_words(result)}, over {result.tokens:,} tokens")
+        tell(f"{name} in {self.folder(name)}: {in_words(result)}, over {result.tokens:,} tokens")
+
+    def write_best(self, trainer: Trainer, name: str) -> None:
+        """Write the model of a training that ends too soon, and say so."""
+        self.write(trainer, name, trainer.best.held_out)
+        tell(f"the best {name} so far is in {self.folder(name)}")
 
     def trainer(self, name: str, target: GPT2 | None) -> Trainer:
-        """A new model of the size that was asked for, and what trains it."""
+        """Return what trains a new model of the size that was asked for."""
         options = self.options
         n_layer, n_head, n_embd = getattr(options, name)
-        model = initialise(GPT2(GPT2Config(n_layer, n_head, n_embd, self.n_vocab, options.context)), options.seed)
+        config = GPT2Config(n_layer, n_head, n_embd, self.n_vocab, options.context)
+        model = initialise(GPT2(config), options.seed).to(self.device)
         sample = to_blocks(self.held_out, options.context, SAMPLE)
-        return Trainer(model.to(self.device), self.ids, sample, make_recipe(options, name), target, options.seed)
+        return Trainer(model, self.ids, sample, make_recipe(options, name), target, options.seed)
 
     def train(self, trainer: Trainer, name: str) -> bool:
-        """Use up the budget, with a checkpoint first, every minute, and last. Returns whether Ctrl-C was pressed."""
+        """Use up the budget, with a checkpoint first, every minute, and last.
+
+        Return whether Ctrl-C was pressed.
+        """
         progress, saved = Progress(name), -math.inf
         with first_interrupt() as pressed:
             while trainer.share < 1:
@@ -108,31 +142,37 @@ class PairTraining:
             return pressed()
 
     def save(self, trainer: Trainer, name: str) -> None:
-        save_checkpoint({"settings": self.settings, "name": name, "trainer": trainer.state()}, self.checkpoint)
+        contents = {"settings": self.settings, "name": name, "trainer": trainer.state()}
+        save_checkpoint(contents, self.checkpoint)
 
     def write(self, trainer: Trainer, name: str, result: Evaluation) -> None:
         """Write the model's folder, with the best weights so far."""
         config, folder = trainer.model.config, self.folder(name)
-        card = make_card(f"{folder.resolve().parent.name}/{folder.name}", config, self.corpus, trainer, result)
-        write_folder(folder, config, trainer.weights, vocabulary_file(self.corpus.vocabulary), card)
+        title = f"{folder.resolve().parent.name}/{folder.name}"
+        card = make_card(title, config, self.corpus, trainer, result)
+        vocabulary = vocabulary_file(self.corpus.vocabulary)
+        write_folder(folder, config, trainer.weights, vocabulary, card)
 
     def final_measurement(self, name: str, target: GPT2 | None) -> Evaluation:
-        """How good the model in the folder is, on more of the held-out text than there was time for during training."""
+        """Measure the model in the folder, on more of the held-out text than during training."""
         model = load_model(self.folder(name), self.device)
-        return evaluate(model, to_blocks(self.held_out, self.options.context, FINAL_SAMPLE), target, self.options.batch)
+        sample = to_blocks(self.held_out, self.options.context, FINAL_SAMPLE)
+        return evaluate(model, sample, target, self.options.batch)
 
 
 def make_recipe(options: argparse.Namespace, name: str) -> Recipe:
-    """The settings of the target's or the draft's training, with its share of the minutes as its budget."""
+    """Return the settings of one model's training, with its share of the minutes."""
     seconds = math.inf if options.minutes is None else 60 * options.minutes
-    both = {"batch": options.batch, "steps": math.inf if options.steps is None else options.steps}
+    steps = math.inf if options.steps is None else options.steps
     if name == "target":
-        return Recipe(learning_rate=2e-3, weight_decay=0.1, seconds=TARGET_SHARE * seconds, dropout=options.dropout, **both)
-    return Recipe(learning_rate=3e-3, weight_decay=0.01, seconds=(1 - TARGET_SHARE) * seconds, **both)
+        return Recipe(learning_rate=2e-3, weight_decay=0.1, batch=options.batch, steps=steps,
+                      seconds=TARGET_SHARE * seconds, dropout=options.dropout)
+    return Recipe(learning_rate=3e-3, weight_decay=0.01, batch=options.batch, steps=steps,
+                  seconds=(1 - TARGET_SHARE) * seconds)
 
 
 def budget(options: argparse.Namespace) -> str:
-    """How long it will take, in words."""
+    """Return in words how long it will take."""
     if options.steps is not None:
         return f"{options.steps} steps for each model"
     target, draft = (minutes(make_recipe(options, name).seconds) for name in FOLDER)
@@ -140,7 +180,7 @@ def budget(options: argparse.Namespace) -> str:
 
 
 def as_option(key: str, value: object) -> str:
-    """What was typed: ("draft", (2, 8, 256)) -> "--draft 2,8,256" """
+    """Return what was typed: ("draft", (2, 8, 256)) -> "--draft 2,8,256" """
     if value is None:
         return f"no --{key}"
     return f"--{key} {','.join(map(str, value)) if isinstance(value, tuple) else value}"

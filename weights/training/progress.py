@@ -1,4 +1,5 @@
-"""What is seen of a training while it runs, on stderr; and the first Ctrl-C, which ends it between two steps."""
+"""What is seen of a training, on stderr; and the first Ctrl-C, which ends it between two steps."""
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -6,16 +7,13 @@ from contextlib import contextmanager
 from threading import Event
 from time import monotonic
 
+from weights.terminal import first_line, tell
 from weights.training.loop import Trainer
 from weights.training.objective import Evaluation
 
 
-def say(line: str, end: str = "\n") -> None:
-    print(line, end=end, file=sys.stderr, flush=True)
-
-
 class Progress:
-    """A line for each measurement. On a terminal also a last line, rewritten about every second."""
+    """Print a line for each measurement. On a terminal also a last line, rewritten every second."""
 
     def __init__(self, name: str) -> None:
         self.name, self.points, self.shown = name, 0, 0.0
@@ -25,22 +23,26 @@ class Progress:
         clear = "\r\033[K" if terminal else ""
         if self.points < len(trainer.curve):
             self.points = len(trainer.curve)
-            say(clear + self.line(trainer))
-        elif terminal and monotonic() - self.shown > 1:  # to look at the loss is to wait for the device: not at every step
+            tell(clear, end="")
+            tell(self.line(trainer))
+        elif terminal and monotonic() - self.shown > 1:  # seldom: the loss has to be waited for
             self.shown = monotonic()
-            say(clear + self.line(trainer), end="")
+            tell(clear, end="")
+            tell(first_line(self.line(trainer)), end="")
 
     def line(self, trainer: Trainer) -> str:
         share = min(trainer.share, 1)
         left = trainer.seconds * (1 / share - 1)
-        return (f"{self.name:6} {share:4.0%}  step {trainer.step:<5}  loss {trainer.last_loss.item():.3f}  "
+        loss = math.nan if trainer.last_loss is None else trainer.last_loss.item()
+        return (f"{self.name:6} {share:4.0%}  step {trainer.step:<5}  loss {loss:.3f}  "
                 f"{in_words(trainer.curve[-1].held_out)}  {minutes(left)} left")
 
 
 def in_words(evaluation: Evaluation) -> str:
     words = f"held-out loss {evaluation.loss:.3f}"
     if evaluation.acceptance is not None:
-        words += f"  Σ min(p,q) {evaluation.acceptance:.3f}  greedy agreement {evaluation.agreement:.3f}"
+        words += (f"  Σ min(p,q) {evaluation.acceptance:.3f}"
+                  f"  greedy agreement {evaluation.agreement:.3f}")
     return words
 
 
@@ -51,7 +53,10 @@ def minutes(seconds: float) -> str:
 
 @contextmanager
 def first_interrupt() -> Iterator[Callable[[], bool]]:
-    """A function that says whether Ctrl-C was pressed; so no step is cut in two. A second one interrupts as always."""
+    """Yield a function that says whether Ctrl-C was pressed; so no step is cut in two.
+
+    A second Ctrl-C interrupts as always.
+    """
     pressed = Event()
 
     def note(*_) -> None:

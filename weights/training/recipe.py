@@ -1,4 +1,4 @@
-"""How a GPT-2 is trained: what it starts from, dropout, the optimizer, and how fast it learns when."""
+"""How a GPT-2 is trained: initial weights, dropout, the optimizer, and the learning rate."""
 import math
 from dataclasses import dataclass
 
@@ -11,7 +11,10 @@ from model import GPT2
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of one model's training. It ends when either budget, of steps or of seconds, is used up."""
+    """The settings of one model's training.
+
+    It ends when either budget, of steps or of seconds, is used up.
+    """
 
     learning_rate: float
     weight_decay: float
@@ -19,15 +22,15 @@ class Recipe:
     steps: float = math.inf
     seconds: float = math.inf
     dropout: float = 0.0
-    kl_share: float = 0.9  # with a teacher, the share of its distribution in the loss; the rest is the next token
+    kl_share: float = 0.9  # with a teacher, its share in the loss; the rest is the next token's
 
 
 def initialise(model: GPT2, seed: int) -> GPT2:
     """GPT-2's initial weights, in place: normal with standard deviation 0.02, biases 0, gains 1.
 
-    The matrices that write into the residual stream start smaller by the square root of how many there are, so that the
-    stream does not grow with depth (Radford et al. 2019, section 2.3). For a model on the CPU: a seed then means the same
-    weights on every device.
+    The matrices that write into the residual stream start smaller by the square root of how many
+    there are, so that the stream does not grow with depth (Radford et al. 2019, section 2.3). For a
+    model on the CPU: a seed then means the same weights on every device.
     """
     generator = torch.Generator().manual_seed(seed)
     writers = 2 * model.config.n_layer
@@ -41,9 +44,11 @@ def initialise(model: GPT2, seed: int) -> GPT2:
 
 
 def add_dropout(model: GPT2, p: float) -> None:
-    """In training mode, drop a share p of the embeddings and of what each sub-layer adds to the residual stream.
+    """In training mode, drop a share p of the embeddings and of what each sub-layer adds to the
+    residual stream.
 
-    From outside, by hooks: dropout belongs to training, and model/gpt2.py stays the forward pass that is read and run.
+    From outside, by hooks: dropout belongs to training, and model/gpt2.py stays the forward pass
+    that is read and run.
     """
     def drop_output(module, args, output):
         return F.dropout(output, p, module.training)
@@ -53,19 +58,25 @@ def add_dropout(model: GPT2, p: float) -> None:
 
     model.h[0].register_forward_pre_hook(drop_input)
     for block in model.h:
-        block.attn.register_forward_hook(drop_output)
-        block.mlp.register_forward_hook(drop_output)
+        for part in ("attn", "mlp"):
+            block.get_submodule(part).register_forward_hook(drop_output)
 
 
 def make_optimizer(model: GPT2, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019). Only matrices decay: a bias or a gain pulled towards 0 would be no simpler."""
+    """Return AdamW (Loshchilov & Hutter 2019).
+
+    Only matrices decay: a bias or a gain pulled towards 0 would be no simpler.
+    """
     matrices = [weight for weight in model.parameters() if weight.dim() == 2]
     vectors = [weight for weight in model.parameters() if weight.dim() != 2]
-    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95), fused=model.wte.weight.is_cuda)
+    groups = [{"params": matrices, "weight_decay": recipe.weight_decay},
+              {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95),
+                             fused=model.wte.weight.is_cuda)
 
 
 def rate_factor(share: float) -> float:
-    """What the learning rate is multiplied by when `share` of the budget is used: up within 3 %, full until 40 %, down
-    in a line to 2 %. By share and not by step, because nobody knows how many steps fit into ten minutes."""
+    """What the learning rate is multiplied by when `share` of the budget is used: up within 3 %,
+    full until 40 %, down in a line to 2 %. By share and not by step, because nobody knows how many
+    steps fit into ten minutes."""
     return max(0.02, min(share / 0.03, 1.0, (1 - share) / 0.6))

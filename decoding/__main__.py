@@ -1,0 +1,18 @@
+"""`python -m decoding`: what there is to run."""
+
+PROGRAMS = """\
+python -m decoding.generate          seconds
+    continue a text by speculative decoding, and show what it
+    gained over plain decoding; --help lists all options
+python -m decoding.benchmark --tune  a minute
+    find the best gamma for a pair of models on this machine
+python -m decoding.benchmark         many minutes
+    measure speculation against plain decoding: rows, tables and
+    plots in the folder results
+python -m decoding.animation         seconds
+    draw README's moving picture from a recorded run
+
+From Python: decoding.speculative_sampling(target, draft, ids, 50)"""
+
+if __name__ == "__main__":
+    print(PROGRAMS)

@@ -1,0 +1,113 @@
+"""A narrow terminal: lines end between words; into a file or a pipe everything goes as it is."""
+import io
+import os
+import random
+import re
+import select
+import subprocess
+import sys
+
+import pytest
+
+from decoding.cli.report import table
+from decoding.cli.streaming import STYLES, TextStream
+from decoding.result import Generation, Round
+from tests.commands import PROGRAM, ROOT, environment
+from weights import load_tokenizer
+from weights.terminal import Wrap, columns, width
+
+TOKENIZER = load_tokenizer("tales-small")
+STYLE = re.compile(r"\033\[[\d;]*m")
+
+
+@pytest.mark.parametrize("text, folded", [
+    ("one two three", "one two\nthree"),
+    ("one\ntwo three four", "one\ntwo\nthree\nfour"),
+    ("12345678 x", "12345678\nx"),
+    ("1234567890 x", "1234567890 x"),  # the terminal itself breaks a word that no line can hold
+    ("a   b", "a   b"),
+    ("aaaa   bbbb", "aaaa\nbbbb"),
+    ("\033[31mred \033[0mgreen", "\033[31mred\n\033[0mgreen"),
+    ("日本 語x", "日本 語x"),  # wide characters take two columns: 4 + 1 + 3
+    ("日本 語xy", "日本\n語xy"),
+    ("", ""),
+    (" x \n", " x \n"),
+])
+def test_lines_end_between_words(text, folded):
+    assert Wrap(8).fold(text) == folded
+
+
+def test_where_the_text_starts_counts():
+    assert Wrap(8, column=5).fold("ab c") == "ab\nc"
+    assert Wrap(8, column=5).fold(" abc") == "\nabc"
+
+
+def test_what_is_no_terminal_has_no_width(tmp_path):
+    with (tmp_path / "file").open("w") as file:
+        assert columns(file) is None
+    assert columns(io.StringIO()) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("color", [False, True])
+def test_text_comes_as_it_would_be_folded_whole(seed, color):
+    numbers = random.Random(seed)
+    text = " ".join("".join(numbers.choices("abcé日\n", k=numbers.randint(1, 9))) for _ in range(40))
+    ids = [token for byte in text.encode() for token in [TOKENIZER.encode_single_token(bytes([byte]))]]
+    out, start = io.StringIO(), numbers.randrange(20)
+    stream = TextStream(out, TOKENIZER, TOKENIZER.eot_token, color, Wrap(20, start))
+    while ids:
+        n = numbers.randint(1, 6)
+        block, ids = ids[:n], ids[n:]
+        stream.write_round(Round(block[:-1], len(block) - 1, block[-1], "bonus", (0, 0), None, None, 0.0))
+    stream.close()
+    assert stream.text == text
+    shown = STYLE.sub("", out.getvalue())
+    assert shown == Wrap(20, start).fold(text)
+    assert shown.split() == text.split() and all(width(line) <= 20 for line in shown.split("\n"))
+    assert (STYLES["accepted"] in out.getvalue()) == color
+
+
+def test_the_table_fits_into_60_columns():
+    rounds = [Round([1] * 1024, 1024, 2, "bonus", 1e-6, None, None, "context")] * 9
+    assert max(map(len, table({"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}).splitlines())) <= 60
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize("options", [["--mode", "compare"], ["--trace", "--mode", "speculative"], ["--gamma", "-1"],
+                                     ["--target", "tales", "--mode", "baseline"]])
+def test_nothing_is_broken_inside_a_word(options):
+    prompt = "Once upon a time there was a king who had three daughters, and they lived in"
+    command = [*PROGRAM, *options, "--max-new-tokens", "60", prompt]
+    piped = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=180, check=False)
+    screen = on_a_terminal(command, 60)
+    lines = STYLE.sub("", screen).split("\n")
+    assert all(width(line.split("\r")[-1]) <= 60 for line in lines), lines
+    words = set(" ".join(lines).split())
+    for said in (piped.stdout, piped.stderr):  # all but the numbers that differ from run to run, and what stands together
+        said = said.replace(prompt, "").split()[1:] if said == piped.stdout else said.split()
+        missing = [word for word in said if word not in words and not re.search(r"\d", word)]
+        assert not missing, (missing, lines)
+
+
+def on_a_terminal(command, wide):
+    """What a terminal of this width is sent."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, wide, 0, 0))
+    shown = b""
+    with subprocess.Popen(command, cwd=ROOT, env=environment(TERM="xterm", NO_COLOR="", COLUMNS=""),
+                          stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        while process.poll() is None or select.select([ours], [], [], 0)[0]:
+            if select.select([ours], [], [], 0.2)[0]:
+                try:
+                    shown += os.read(ours, 4096)
+                except OSError:  # the program has ended
+                    break
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")

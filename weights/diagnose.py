@@ -1,0 +1,59 @@
+"""Words for a weights file that is missing or cannot be read: what lies there, and what to do."""
+import json
+from pathlib import Path
+
+FETCH_AGAIN = "fetch it again"
+
+
+def missing_file(path: Path) -> str:
+    """Return one line about a folder without model.safetensors."""
+    if path.with_name(path.name + ".index.json").exists():
+        return (f"{path.parent} holds weights in several shards, which are not read; "
+                f"save them as one {path.name}")
+    if path.with_name("pytorch_model.bin").exists():
+        return (f"{path.parent} holds pytorch_model.bin, which is not read; "
+                f"save its weights as {path.name}")
+    return f"{path.parent} has no {path.name}"
+
+
+def what_is_wrong(path: Path, error: Exception) -> str:
+    """Return what a file that safetensors refused (with `error`) turns out to be.
+
+    Reads its beginning only.
+    """
+    if isinstance(error, OSError):
+        return f"cannot be read: {error}"
+    size = path.stat().st_size
+    if size == 0:
+        return f"is empty; {FETCH_AGAIN}"
+    with path.open("rb") as file:
+        start = file.read(100)
+        if start.startswith(b"version https://git-lfs"):
+            return ("is a Git LFS pointer, not the weights themselves; "
+                    "run `git lfs pull` in its repository")
+        if start.lstrip().startswith(b"<"):
+            return ("is a web page (HTML), not weights: the download met an error page or a login; "
+                    + FETCH_AGAIN)
+        file.seek(8)
+        header = file.read(min(int.from_bytes(start[:8], "little"), size))
+    expected = _length(start[:8], header)
+    if expected is not None and expected > size:
+        return f"is cut short, {size} bytes of at least {expected}; {FETCH_AGAIN}"
+    return f"is not a safetensors file ({error}); {FETCH_AGAIN}"
+
+
+def _length(prefix: bytes, header: bytes) -> int | None:
+    """Return the length in bytes that a safetensors header promises; None if it is no such header.
+
+    The format: eight bytes, the length of the header; the header, a JSON object with the place of
+    each tensor; the data. A header that is itself cut short promises at least its own length.
+    """
+    promised = int.from_bytes(prefix, "little")
+    if len(prefix) == 8 and len(header) < promised:
+        return 8 + promised if header.startswith(b'{"') else None
+    try:
+        tensors = json.loads(header)
+        ends = [t["data_offsets"][1] for name, t in tensors.items() if name != "__metadata__"]
+        return 8 + promised + max(ends)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return None  # JSON, but not of this kind

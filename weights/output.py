@@ -1,0 +1,94 @@
+"""What a program writes: one run at a time in a folder, and each file replaced whole."""
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+LOCK = ".lock"
+
+# The system's own locks end with the process, however it ends, so none outlives its run.
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock(file: BinaryIO) -> None:
+        """Lock an open file. Raises BlockingIOError or PermissionError if another run has it."""
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def lock(file: BinaryIO) -> None:
+        """Lock an open file. Raises BlockingIOError or PermissionError if another run has it."""
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def claim(folder: Path) -> Iterator[None]:
+    """Make the folder if need be, and keep other runs out of it for as long as the block lasts.
+
+    Raises ValueError if it cannot be written, or another run is writing into it. Of the folders
+    that were made here, those that are empty at the end are removed.
+    """
+    with ExitStack() as stack:
+        try:
+            make(folder, stack)
+            take(folder, stack)
+        except OSError as error:
+            reason = f"cannot write into {folder}: {error.strerror or error}"
+            raise ValueError(f"{reason}; choose another --out") from error
+        yield
+
+
+def make(folder: Path, stack: ExitStack) -> None:
+    """Make a folder, and the ones above it. At the stack's end those that are still empty go."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        stack.callback(remove_if_empty, path)
+
+
+def remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):  # it is not empty
+        folder.rmdir()
+
+
+def take(folder: Path, stack: ExitStack) -> None:
+    """Hold the folder's lock until the stack's end. Raises ValueError if another run has it."""
+    path = folder / LOCK
+    while True:
+        file = path.open("ab")
+        stack.callback(file.close)
+        try:
+            lock(file)
+        except (BlockingIOError, PermissionError):
+            raise ValueError(f"another run is writing into {folder}; wait for its end, "
+                             "or choose another --out") from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                break  # else its last holder has just removed the file that was opened here
+    stack.callback(release, file, path)
+
+
+def release(file: BinaryIO, path: Path) -> None:
+    """Give the lock back, and remove its file: while it is held, where the system allows it."""
+    if sys.platform == "win32":
+        file.close()
+    with suppress(OSError):
+        path.unlink()
+    file.close()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield where to write a new file that takes the place of `path` once the block is done.
+
+    At every moment the old file or the new one is there, whole. Where the block fails, on a full
+    disk perhaps, the old one stays and the new one goes.
+    """
+    unfinished = path.with_name(path.name + ".new")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
