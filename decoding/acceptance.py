@@ -4,8 +4,8 @@
 
     drafted  (k,)              the drafted ids x_1 .. x_k; k may be 0
     q        (k, n_vocab)      q[i] is the very distribution x_i+1 was drawn from
-    p        (k + 1, n_vocab)  p[i] is the target's distribution at that position, p[k] the one after
-                               the last drafted token
+    p        (k + 1, n_vocab)  p[i] is the target's distribution at that position, p[k] the one
+                               after the last drafted token
 """
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from decoding.random import Generator, draw, uniform
 
 class Acceptance(NamedTuple):
     n: Tensor  # (1,) how many drafted tokens are kept
-    token: Tensor  # (1,) the one token that follows them: a correction, or the bonus when all are kept
+    token: Tensor  # (1,) the token that follows them: a correction, or the bonus when all are kept
     u: Tensor | None = None  # (k,) the uniforms of the tests, to be shown in a trace
 
 
@@ -32,8 +32,9 @@ def accept_greedy(drafted: Tensor, q: Tensor, p: Tensor, generator: Generator) -
 def accept_sampled(drafted: Tensor, q: Tensor, p: Tensor, generator: Generator) -> Acceptance:
     """Keep drafted token x while u < p(x)/q(x); then draw from the residual.
 
-    Leviathan et al. 2023, Algorithm 1. Every emitted token is distributed as if it had been drawn from
-    p (their Appendix A.1). u < 1, so p(x) >= q(x) always passes; u >= 0, so p(x) = 0 never does.
+    Leviathan et al. 2023, Algorithm 1. Every emitted token is distributed as if it had been drawn
+    from p (their Appendix A.1). u < 1, so p(x) >= q(x) always passes; u >= 0, so p(x) = 0 never
+    does.
     """
     k = len(drafted)
     x = drafted[:, None]  # (k, 1)
@@ -48,8 +49,8 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
     """Return max(0, p - q), normalised: what of p the accepted tokens do not cover. (..., n_vocab)
 
     Leviathan et al. 2023, section 2.3; Chen et al. 2023, Theorem 1. A rejection means that p < q
-    somewhere, so p > q somewhere else; where rounding hides that and nothing is left, p itself is the
-    answer.
+    somewhere, so p > q somewhere else; where rounding hides that and nothing is left, p itself is
+    the answer.
     """
     left = (p - q).clamp(min=0)
     total = left.sum(-1, keepdim=True)

@@ -1,4 +1,7 @@
-"""The plain autoregressive loop: one target pass, one token. Everything else is measured against it."""
+"""The plain autoregressive loop: one target pass, one token.
+
+Everything else is measured against it.
+"""
 from collections.abc import Iterator
 
 import torch

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from decoding.coupling import Coupled
-from model import GPT2
+from decoding.feed import Model
+from model import Decoder
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first position where two continuations part, and how the target sees the candidates there."""
+    """The first position where two continuations part, and how the target sees the candidates."""
 
     index: int  # among the new tokens
     baseline: int | None  # the two ids; None where one continuation has ended
@@ -27,14 +28,15 @@ class Difference:
         return "near-tie" if near else "DIFFERENT"
 
 
-def first_difference(model: GPT2 | Coupled, prompt: list[int], baseline: list[int],
+def first_difference(model: Model, prompt: list[int], baseline: list[int],
                      speculative: list[int]) -> Difference | None:
     """Return None if the new ids are the same, else where they part first.
 
-    A block of gamma + 1 rows and a single row are rounded differently, so the two loops may disagree
-    where two tokens are almost equally likely. Both candidates are scored again by one uncached
-    float32 forward over the common prefix; a gap of at most 16 eps(dtype) max|logit| is a near-tie.
-    With shared noise what counts is logit / temperature + noise.
+    A block of gamma + 1 tokens and a single token are rounded differently, so the two loops may
+    disagree where two tokens are almost equally likely. Both candidates are scored again by one
+    uncached float32 forward over the common prefix; a gap of at most 16 eps(dtype) max|logit| is a
+    near-tie. With shared noise what counts is logit / temperature + noise.
+    model: the target, a Decoder or a Coupled one.
     """
     for index, (ours, theirs) in enumerate(zip_longest(baseline, speculative)):
         if ours == theirs:
@@ -48,16 +50,19 @@ def first_difference(model: GPT2 | Coupled, prompt: list[int], baseline: list[in
 
 
 @torch.no_grad()
-def score(model: GPT2 | Coupled, tokens: list[int]) -> tuple[Tensor, float]:
-    """Return what the next token is chosen by, (n_vocab,), and the largest gap that rounding explains.
+def score(model: Model, tokens: list[int]) -> tuple[Tensor, float]:
+    """Return what the next token is chosen by, (n_vocab,), and the largest gap rounding explains.
 
-    Computed in float32 at least, and without a cache.
+    Computed in float32 at least, and without a cache. Raises TypeError for a model that is no
+    Decoder, whose dtype is not known.
     """
     if isinstance(model, Coupled):
         scores, limit = score(model.model, tokens)
         temperature = model.sampling.temperature
         noise = model.noise.row(len(tokens), len(scores), scores.device)
         return scores / temperature + noise, limit / temperature
+    if not isinstance(model, Decoder):
+        raise TypeError(f"a {type(model).__name__} cannot be scored again in float32")
     limit = 16 * torch.finfo(model.dtype).eps
     if model.dtype.itemsize < 4:
         model = copy.deepcopy(model).float()

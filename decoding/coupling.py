@@ -3,7 +3,8 @@
 The argmax of log p + Gumbel noise is a draw from p. Give every position in the text its own row of
 noise, and let draft and target look at the same one: each then has one choice there, the two often
 agree, and what is emitted is the target's choice whatever the draft was. (Daliri, Musco and Suresh
-2024, "Coupling without communication and drafter-invariant speculative decoding", arXiv 2408.07978.)
+2024, "Coupling without communication and drafter-invariant speculative decoding", arXiv
+2408.07978.)
 
 So sampling with shared noise is greedy decoding of two models whose logits carry the noise:
 
@@ -22,7 +23,7 @@ from decoding.sampling import Sampling, to_probs
 
 
 class SharedNoise:
-    """Gumbel noise that belongs to positions in the text, not to whoever looks at them, nor to how often.
+    """Gumbel noise that belongs to positions in the text, not to whoever looks at them.
 
     Each position's seed is drawn once, in order, and kept; its row of noise is made from the seed
     whenever it is asked for.
@@ -58,7 +59,7 @@ class Coupled:
         return self.model.new_cache(capacity)
 
     def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None) -> Tensor:
-        """Return log p + noise instead of logits. tokens: (1, T); returns (1, last or T, n_vocab)."""
+        """Return log p + noise instead of logits, (1, last or T, n_vocab). tokens: (1, T)."""
         end = tokens.shape[1] + (0 if cache is None else cache.length)  # of the text
         logits = self.model.forward(tokens, cache, last)[0]  # (last, n_vocab)
         if len(logits) == 0:

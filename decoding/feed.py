@@ -1,4 +1,4 @@
-"""Feeding a model what it has not read yet: the one place where loops and drafters meet the model."""
+"""Feeding a model what it has not read yet: here, and only here, loops and drafters run models."""
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -8,7 +8,8 @@ from decoding.random import send
 
 
 class Cache(Protocol):
-    length: int  # how many tokens of the text it holds
+    @property
+    def length(self) -> int: ...  # how many tokens of the text it holds
 
     def truncate(self, length: int) -> None: ...
 
@@ -81,7 +82,7 @@ class Uncached:
 
     def forward(self, tokens: Tensor, cache: NoCache | None = None,
                 last: int | None = None) -> Tensor:
-        """Return what the model's own forward does; a prefill, `last=0`, would be forgotten at once."""
+        """Return the model's own logits. A prefill, `last=0`, would be forgotten: it is skipped."""
         if last == 0:
             return torch.empty(1, 0, self.config.n_vocab)
         return self.model.forward(tokens, None, last)

@@ -19,8 +19,12 @@ DEFAULT_GAMMA = 4
 class Gamma(Protocol):
     largest: int  # the most tokens it may ask for
 
-    def choose(self) -> int: ...  # how many to draft in the next round; called before anything is drawn
-    def learn(self, round: Round) -> None: ...
+    def choose(self) -> int:
+        """Return how many to draft in the next round. Called before anything is drawn."""
+        ...
+
+    def learn(self, round: Round) -> None:
+        """Take note of how a round went."""
 
 
 class FixedGamma:
@@ -42,8 +46,8 @@ class AdaptiveGamma:
     The promise is Leviathan's formula (`decoding.theory`).
 
     It serves one run. The output stays lossless: gamma is settled by past rounds before drafting
-    begins, and no drawn token is dropped for its probability. But measured time decides, so the same
-    seed need not give the same sampled text.
+    begins, and no drawn token is dropped for its probability. But measured time decides, so the
+    same seed need not give the same sampled text.
 
     largest: the most tokens per round.
     start: how many it drafts before it knows what drafting costs.
@@ -56,7 +60,8 @@ class AdaptiveGamma:
         self.largest, self.start = largest, min(start, largest)
         self.accepted = self.tested = 0.0
         self.draft_steps: deque[float] = deque(maxlen=self.RECENT)  # seconds per drafted token
-        self.rests: dict[int, deque[float]] = {}  # by the number drafted: seconds of a round but for drafting
+        # by the number drafted: seconds of a round but for drafting
+        self.rests: dict[int, deque[float]] = {}
 
     def choose(self) -> int:
         costs = self.rest_costs()
@@ -84,7 +89,7 @@ class AdaptiveGamma:
         return (self.accepted + 1) / (self.tested + 1)
 
     def tokens_per_second(self, gamma: int, costs: dict[int, float]) -> float:
-        """Predict the pace of rounds of this gamma. costs: as from `rest_costs`, with an entry for 0."""
+        """Predict the pace of rounds of this gamma. costs: from `rest_costs`, with one for 0."""
         seconds = gamma * median_low(self.draft_steps) + interpolate(costs, gamma)
         return expected_tokens_per_round(self.alpha, gamma) / seconds
 
@@ -98,7 +103,7 @@ class AdaptiveGamma:
 
 
 def interpolate(costs: dict[int, float], k: int) -> float:
-    """Return the cost at k: between the nearest known ones on a line, beyond the last one no higher."""
+    """Return the cost at k: on a line between the nearest known ones, after the last one equal."""
     below = max(known for known in costs if known <= k)
     above = min((known for known in costs if known >= k), default=below)
     if above == below:
@@ -107,7 +112,7 @@ def interpolate(costs: dict[int, float], k: int) -> float:
 
 
 def as_gamma(gamma: int | Gamma) -> Gamma:
-    """Return an object with `choose` and `learn`. Raises ValueError for what is neither that nor a number."""
+    """Return an object with `choose` and `learn`. Raises ValueError for what can be neither."""
     if isinstance(gamma, int):
         if gamma < 0:
             raise ValueError(f"gamma must be at least 0, not {gamma}")

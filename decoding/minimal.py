@@ -18,8 +18,8 @@ from decoding.random import draw, uniform
 
 
 @torch.no_grad()
-def speculative_sampling(target, draft, prompt, max_new_tokens, generator, gamma=4, temperature=1.0):
-    """Return `prompt`, a list of token ids, continued by max_new_tokens ids drawn from the target."""
+def speculative_sampling(target, draft, prompt, max_new_tokens, generator, gamma=4, temperature=1):
+    """Return `prompt`, a list of ids, continued by max_new_tokens ids drawn from the target."""
     tokens, end = list(prompt), len(prompt) + max_new_tokens
     target_cache, draft_cache = target.new_cache(end), draft.new_cache(end)
 

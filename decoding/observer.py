@@ -1,6 +1,7 @@
-"""Watching a run from outside: how long its rounds take and, if asked for, what was computed in them."""
+"""Watching a run from outside: how long its rounds take and, if asked for, what they computed."""
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,15 +11,17 @@ from torch import Tensor
 class Trace:
     """What was computed in a round. Rows are probabilities after temperature, top-k and top-p."""
 
-    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and after the last
+    p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and one more
     q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
     logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
     u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
 
 
 class Observer:
-    """Times one run. The loop calls `begin` before its prefill and before each round, `lap` after each
-    phase, and `notes` when a round is done.
+    """Times one run.
+
+    The loop calls `begin` before its prefill and before each round, `lap` after each phase, and
+    `notes` when a round is done.
 
     phases: time each phase, too. Every one then waits for the device, which costs a little.
     trace: keep what was computed; implies phases.
@@ -32,7 +35,7 @@ class Observer:
     def begin(self) -> None:
         """Start the clock."""
         self.seconds: dict[str, float] = {}
-        self.computed: dict[str, Tensor | None] = {}
+        self.computed: dict[str, Any] = {}  # the fields of a Trace
         self.started = self.last = perf_counter()
 
     def prefilled(self) -> None:

@@ -1,8 +1,8 @@
 """All randomness of decoding: a draw from a distribution, and the uniforms of the acceptance tests.
 
-Both take it from the generator they are given and leave the global random state alone. A generator is a torch.Generator,
-or an object with `draw(probs)` and `uniform(shape)` of its own: the proofs in `decoding.proof` use one that takes every
-possible outcome in turn.
+Both take it from the generator they are given and leave the global random state alone. A generator
+is a torch.Generator, or an object with `draw(probs)` and `uniform(shape)` of its own: the proofs in
+`decoding.proof` use one that takes every possible outcome in turn.
 """
 from typing import Protocol
 
@@ -23,8 +23,9 @@ Generator = torch.Generator | Choices
 def draw(probs: Tensor, generator: Generator) -> Tensor:
     """Draw one token per row by inverting the cumulative distribution. (..., n_vocab) -> (...)
 
-    The uniform is scaled by the row's own total and kept below it, and the first token whose cumulative value is above
-    it is taken. A token of probability 0 adds nothing to the sum, so it is never drawn.
+    The uniform is scaled by the row's own total and kept below it, and the first token whose
+    cumulative value is above it is taken. A token of probability 0 adds nothing to the sum, so it
+    is never drawn.
     """
     if not isinstance(generator, torch.Generator):
         return generator.draw(probs)
@@ -36,7 +37,7 @@ def draw(probs: Tensor, generator: Generator) -> Tensor:
 
 
 def uniform(shape: tuple[int, ...], generator: Generator, device: torch.device) -> Tensor:
-    """Return independent uniforms from [0, 1) on `device`; the generator may live on another one."""
+    """Return independent uniforms from [0, 1) on `device`; the generator may live elsewhere."""
     if not isinstance(generator, torch.Generator):
         return generator.uniform(shape)
     numbers = torch.rand(shape, generator=generator, device=generator.device, dtype=widest(device))
@@ -49,7 +50,7 @@ def send(x: Tensor, device: torch.device) -> Tensor:
 
 
 def widest(device: torch.device) -> torch.dtype:
-    """Return float64, in which rounding cannot be seen; float32 on Apple's MPS, which has no wider type."""
+    """Return float64, in which rounding cannot be seen; on Apple's MPS float32, its widest."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 

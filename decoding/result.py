@@ -1,4 +1,4 @@
-"""What a run leaves behind: its rounds, and the numbers derived from them, each with one meaning."""
+"""What a run leaves behind: its rounds, and the numbers made of them, each with one meaning."""
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -38,8 +38,8 @@ class Round:
 class Generation:
     """A finished run. The counts obey, exactly:
 
-    new_tokens = accepted + corrections + bonuses      rounds = corrections + bonuses + cut
-    tested = accepted + corrections                    accepted <= tested <= drafted <= gamma * rounds
+    new_tokens = accepted + corrections + bonuses    rounds = corrections + bonuses + cut
+    tested = accepted + corrections                  accepted <= tested <= drafted <= gamma * rounds
     """
 
     rounds: list[Round]

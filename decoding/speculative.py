@@ -1,7 +1,8 @@
-"""Speculative decoding: a draft proposes, the target checks all proposals in one pass, a rule decides.
+"""Speculative decoding: a draft proposes, the target checks it all in one pass, a rule decides.
 
 Leviathan et al. 2023 (arXiv 2211.17192), Algorithm 1; Chen et al. 2023 (arXiv 2302.01318),
-Algorithm 2. Greedy and stochastic decoding are the same loop, `decode`, and differ in the rule alone.
+Algorithm 2. Greedy and stochastic decoding are the same loop, `decode`, and differ in the rule
+alone.
 """
 import warnings
 from collections.abc import Callable, Iterator
@@ -38,8 +39,8 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
     while reason is None:
         observer.begin()
         # 1. how many to draft: so many that neither the budget nor a context ever cuts a block
-        L = len(tokens)
-        k = max(0, min(gamma.choose(), request.end - L - 1, request.n_ctx - L, drafter.n_ctx - L + 1))
+        room = min(request.end - 1, request.n_ctx, drafter.n_ctx + 1) - len(tokens)
+        k = max(0, min(gamma.choose(), int(room)))
         # 2. draft
         drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else nothing
         observer.lap("draft")
@@ -54,7 +55,7 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         ids, accepted, extra, kind = settle(n, token, drafted, request.eos)
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
-        # 6. rewind: neither cache keeps a rejected token; the last one emitted is fed in the next round
+        # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
         lengths = rewind(cache, len(tokens) - 1), drafter.rewind(len(tokens) - 1)
         observer.lap("accept", p=p, q=q, logits=logits, u=u)
         round = Round(ids, accepted, extra, kind, *lengths, reason, **observer.notes())
@@ -67,8 +68,9 @@ def settle(n: Tensor, token: Tensor, drafted: Tensor,
     """Apply end-of-text to a rule's verdict.
 
     n: (1,) how many of the drafted (k,) ids the rule accepted. token: (1,) what it put after them.
-    Returns the drafted ids, how many are kept, the extra token or None, and its kind. If end-of-text
-    is among the accepted, the text ends with it: what the rule saw after it does not count.
+    Returns the drafted ids, how many are kept, the extra token or None, and its kind. If
+    end-of-text is among the accepted, the text ends with it: what the rule saw after it does not
+    count.
     """
     kept, extra, *ids = torch.cat([n, token, drafted]).tolist()  # the one wait for the device
     if eos in ids[:kept]:
@@ -108,8 +110,8 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
                        trace: bool = False) -> Iterator[Round]:
     """Decode one round at a time: `next(rounds)` drafts, verifies, accepts, and can be looked at.
 
-    draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). One whose context
-        is full stays silent, with one warning, and the target goes on alone.
+    draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). One whose
+        context is full stays silent, with one warning, and the target goes on alone.
     prompt: at least one token id, and no more than the target's context holds.
     gamma: tokens drafted per round, or an object that chooses it, such as `AdaptiveGamma()`.
     rule: decides which drafted tokens stay (`decoding.acceptance`).
@@ -123,17 +125,17 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     drafter = as_drafter(draft, target) if gamma.largest > 0 else Silent(target.config.n_vocab)
     if max_new_tokens == 0:
         return iter(())
-    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling, eos,
-                      generator or new_generator())
+    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling,
+                      eos, generator or new_generator())
     if min(request.end - 2, request.n_ctx - 1) > drafter.n_ctx:
-        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target goes "
-                      "on alone", stacklevel=2)
+        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
+                      "goes on alone", stacklevel=2)
     observer = Observer(phases=not isinstance(gamma, FixedGamma), trace=trace)
     return decode(target, drafter, request, gamma, rule, observer)
 
 
 def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
-    """Return the drafter that a model is. Raises ValueError if its vocabulary is not the target's."""
+    """Return the drafter that a model is. Raises ValueError if its vocabulary is another one."""
     if not isinstance(draft, Model):
         return draft
     if draft.config.n_vocab != target.config.n_vocab:

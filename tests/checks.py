@@ -34,7 +34,8 @@ def check_caches(g, prompt, caches=(True, True), draft_ctx=10**9):
         assert r.target_cache == ((target_read, L - 1) if caches[0] else (0, 0))
         before, draft_held = draft_held, min(draft_held, L - 1)
         drafts = g.gamma > 0
-        assert r.draft_cache == (((before, draft_held) if caches[1] else (0, 0)) if drafts else None)
+        assert r.draft_cache == (((before, draft_held) if caches[1] else (0, 0)) if drafts
+                                 else None)
         if k and r.kind == "bonus":
             assert draft_held == L - 2  # it catches up in its next call
 

@@ -1,4 +1,4 @@
-"""Running `python -m decoding.generate`, in this process or in a new one, and a small pair of models for it."""
+"""Running `python -m decoding.generate` in this process or in a new one; a small pair for it."""
 import base64
 import os
 import subprocess
@@ -47,20 +47,28 @@ def one_line(answer: Answer, code: int = 2) -> str:
 def run_script(script: str, *arguments, **options) -> subprocess.CompletedProcess:
     """A Python script in a new process that finds the packages."""
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=180, check=False, **options)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=180, check=False,
+                          **options)
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The variables for a new process. Its output is buffered, as a user's is, and it need not stay on the first core, where
-    every other process of a busy machine may have been bound, too."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false", "PYTHONUNBUFFERED": "", **changes}
+    """The variables for a new process.
+
+    Its output is buffered, as a user's is, and it need not stay on the first core, where every
+    other process of a busy machine may have been bound, too.
+    """
+    return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false", "PYTHONUNBUFFERED": "",
+            **changes}
 
 
 def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
-    """Write two models whose tokens are the 256 bytes and <|endoftext|>; the draft is often right. Returns the options.
+    """Write two models whose tokens are the 256 bytes and <|endoftext|>; the draft is often right.
 
-    They make the run greedy; a test that wants another --temperature says so after them.
-    Random weights, so the text is random bytes, hardly ever whole characters; <|endoftext|> is not rare.
+    Returns the options. They make the run greedy; a test that wants another --temperature says so
+    after them.
+
+    Random weights, so the text is random bytes, hardly ever whole characters;
+    <|endoftext|> is not rare.
     """
     generator = torch.Generator().manual_seed(3)
     vocabulary = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
@@ -71,7 +79,8 @@ def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
         for key, weight in weights.items():
             if key not in noise:
                 noise[key] = torch.randn(weight.shape, generator=generator)
-            weights[key] = (noise[key] + (name == "draft") * 0.1 * torch.randn(weight.shape, generator=generator)) * 0.4
+            weights[key] = (noise[key] + (name == "draft") * 0.1
+                            * torch.randn(weight.shape, generator=generator)) * 0.4
         weights["wte.weight"][END_OF_TEXT] *= 2
         weights["wpe.weight"] = weights["wpe.weight"][:n_ctx]
         write_folder(folder / name, config, weights, vocabulary, card="")

@@ -1,6 +1,5 @@
-"""decoding/benchmark.py and what is behind it: the numbers of a run, rows on the disk, checks, tables, plots, refusals."""
+"""The benchmark: the numbers of a run, rows on the disk, checks, tables, plots, refusals."""
 import json
-import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -18,24 +17,26 @@ from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import best_gamma, by_gamma, by_prompt
 from decoding.benchmark import main
 from decoding.compare import Difference
+from decoding.proof.toys import plain_probs, tiny_pair
 from decoding.result import Generation, Round
 from tests.commands import N_CTX, run_script, write_pair
-from decoding.proof.toys import plain_probs, tiny_pair
 
 SHORT = ["--gammas", "1", "3", "--lengths", "6", "--temperatures", "0", "1", "--repeats", "2"]
 COSTS = Costs(10, target=[0.10, 0.11, 0.12, 0.15, 0.2], draft=[0.02] * 5)
-SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "cpu", "threads": 2, "linear": "plain",
-            "seed": 0, "end_of_text": "off", "processor": "an abacus", "torch": "2", "python": "3"}
+SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "cpu", "threads": 2,
+            "linear": "plain", "seed": 0, "end_of_text": "off", "processor": "an abacus",
+            "torch": "2", "python": "3"}
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    return write_pair(tmp_path_factory.mktemp("pair"))
+    return write_pair(tmp_path_factory.mktemp("pair"))[:-2]  # --temperature 0 is for the other program
 
 
 @pytest.fixture
 def prompts(tmp_path):
-    (tmp_path / "prompts.txt").write_text("=== story\nOnce\n=== song\nla la\nla\n", encoding="utf-8")
+    (tmp_path / "prompts.txt").write_text("=== story\nOnce\n=== song\nla la\nla\n",
+                                          encoding="utf-8")
     return ["--prompts", str(tmp_path / "prompts.txt")]
 
 
@@ -54,30 +55,42 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+def a_round(drafted, accepted, extra, kind, seconds, finish_reason=None, **phases):
+    return Round(drafted, accepted, extra, kind, (0, 0), None, finish_reason, seconds,
+                 phase_seconds=phases)
+
+
 def hand_made():
-    """gamma 3: one round keeps all, one keeps one of three, one is capped at one by the budget, one ends in a cut."""
-    return Generation([Round([1, 2, 3], 3, 4, "bonus", (0, 0), None, None, 0.5), Round([1, 2, 3], 1, 9, "correction", (0, 0), None, None, 0.3),
-                       Round([1], 1, 2, "bonus", (0, 0), None, None, 0.2), Round([1, 0, 3], 2, None, "none", (0, 0), None, "eos", 0.4)], 3)
+    """Four rounds of gamma 3.
+
+    One keeps all, one keeps one of three, one is capped at one by the budget, one ends in a cut.
+    """
+    return Generation([a_round([1, 2, 3], 3, 4, "bonus", 0.5),
+                       a_round([1, 2, 3], 1, 9, "correction", 0.3),
+                       a_round([1], 1, 2, "bonus", 0.2),
+                       a_round([1, 0, 3], 2, None, "none", 0.4, "eos")], 3)
 
 
 def a_row(**changes):
     task, arm = Task("story", (1, 2), 6, 0.0), Arm(3)
     row = measure.identity(arm, task, 0) | measure.numbers(hand_made(), 0.8, COSTS)
     row |= {"settings": SETTINGS, "checked": True, "first_difference": None}
-    return row | measure.against(row, None) | changes
+    return row | measure.gains(row, None) | changes
 
 
 # ---- the numbers of one run ----
 
 def test_numbers_of_hand_made_rounds():
     row = measure.numbers(hand_made(), 0.8, COSTS)
-    assert (row["rounds"], row["new_tokens"], row["drafted"], row["accepted"], row["tested"]) == (4, 10, 10, 7, 8)
+    counts = [row[name] for name in ("rounds", "new_tokens", "drafted", "accepted", "tested")]
+    assert counts == [4, 10, 10, 7, 8]
     assert row["tested_by_position"] == [4, 3, 1] and row["accepted_by_position"] == [4, 2, 1]
     assert row["full_rounds"] == 2  # neither the capped round nor the cut one
     assert row["tokens_per_full_round"] == 3  # (4 + 2) / 2
     assert row["full_rounds_tokens_per_second"] == pytest.approx(6 / 0.8)
     assert row["tokens_per_second"] == pytest.approx(10 / 1.4)
-    assert sum(row["tested_by_position"]) == row["tested"] and sum(row["accepted_by_position"]) == row["accepted"]
+    assert sum(row["tested_by_position"]) == row["tested"]
+    assert sum(row["accepted_by_position"]) == row["accepted"]
 
 
 def test_predictions_are_the_papers_formula():
@@ -89,22 +102,25 @@ def test_predictions_are_the_papers_formula():
 
 
 def test_where_there_is_nothing_to_divide_there_is_no_number():
-    one_token = Generation([Round([], 0, 5, "bonus", (0, 0), None, "length", 0.1)], 3)
+    one_token = Generation([a_round([], 0, 5, "bonus", 0.1, "length")], 3)
     row = measure.numbers(one_token, 1.0, None)
-    for name in ("accepted_per_tested", "tokens_per_full_round", "full_rounds_tokens_per_second", "predicted_speedup", "c"):
+    for name in ("accepted_per_tested", "tokens_per_full_round", "full_rounds_tokens_per_second",
+                 "predicted_speedup", "c"):
         assert row[name] is None
-    assert measure.against(row, None)["speedup"] is None
+    assert measure.gains(row, None)["speedup"] is None
 
 
 def test_a_speed_up_is_the_quotient_of_two_rows():
     row = a_row(tokens_per_second=30.0, full_rounds_tokens_per_second=36.0)
-    gains = measure.against(row, a_row(gamma=0, tokens_per_second=20.0))
+    gains = measure.gains(row, a_row(gamma=0, tokens_per_second=20.0))
     assert gains["speedup"] == 1.5 and gains["full_rounds_speedup"] == 1.8
     assert gains["latency_reduction_percent"] == pytest.approx(100 / 3)
 
 
-@pytest.mark.parametrize("name, other", [("prompt_sha256", "x"), ("length", 7), ("temperature", 1.0), ("repeat", 1),
-                                         ("cache", "none"), *(("settings", SETTINGS | {name: "other"}) for name in SETTINGS)])
+@pytest.mark.parametrize("name, other",
+                         [("prompt_sha256", "x"), ("length", 7), ("temperature", 1.0),
+                          ("repeat", 1), ("cache", "none"),
+                          *(("settings", SETTINGS | {name: "other"}) for name in SETTINGS)])
 def test_rows_are_compared_only_if_all_else_is_the_same(name, other):
     row, plain = a_row(), a_row(gamma=0)
     assert baseline_of(row, [a_row(), plain]) is plain
@@ -116,18 +132,25 @@ def test_rows_are_compared_only_if_all_else_is_the_same(name, other):
 def test_alpha_is_the_mean_overlap_along_the_text():
     target, draft = tiny_pair()
     for sampling in (Sampling(), Sampling(0.7), GREEDY):
-        new = autoregressive(target, [3, 1], 20, sampling=sampling, generator=torch.Generator().manual_seed(2)).tokens
+        new = autoregressive(target, [3, 1], 20, sampling=sampling,
+                             generator=torch.Generator().manual_seed(2)).tokens
         overlaps = []
         for i in range(len(new)):
-            p, q = (plain_probs(m.forward(torch.tensor([[3, 1, *new[:i]]]), last=1)[0, 0].tolist(), sampling) for m in (target, draft))
+            text = torch.tensor([[3, 1, *new[:i]]])
+            p, q = (plain_probs(model.forward(text, last=1)[0, 0].tolist(), sampling)
+                    for model in (target, draft))
             overlaps.append(sum(map(min, p, q)))
-        assert noise_free_alpha(target, draft, [3, 1], new, sampling) == pytest.approx(sum(overlaps) / 20)
+        found = noise_free_alpha(target, draft, [3, 1], new, sampling)
+        assert found == pytest.approx(sum(overlaps) / 20)
     assert noise_free_alpha(target, draft, [3, 1], [], GREEDY) is None
     assert noise_free_alpha(target, target, [3, 1], new, Sampling()) == pytest.approx(1)
 
 
 def test_costs_are_medians_of_warm_forwards(monkeypatch):
-    """By a clock on which a forward over n tokens takes n seconds, and four times in eight, the first among them, a minute."""
+    """By a clock on which a forward over n tokens takes n seconds.
+
+    Four times in eight, the first among them, it takes a minute.
+    """
     target, draft = tiny_pair(n_ctx=20)
     now, passes = [0.0], Counter()
     monkeypatch.setattr(costs, "perf_counter", lambda: now[0])
@@ -145,13 +168,12 @@ def test_costs_are_medians_of_warm_forwards(monkeypatch):
 
 
 def test_phases_are_those_of_rounds_with_k_equal_to_gamma():
-    class Traced:
-        def __init__(self, k, draft):
-            self.drafted = [0] * k
-            self.phase_seconds = {"draft": draft, "verify": 1.0, "accept": 0.1}
+    def traced(k, draft):
+        return a_round([0] * k, k, 1, "bonus", 0.5, draft=draft, verify=1.0, accept=0.1)
 
-    assert phase_seconds([Traced(2, 3.0), Traced(2, 4.0), Traced(2, 9.0), Traced(1, 99.0)], 2)["draft"] == 4.0
-    assert phase_seconds([Traced(1, 99.0)], 2) is None
+    rounds = [traced(2, 3.0), traced(2, 4.0), traced(2, 9.0), traced(1, 99.0)]
+    assert phase_seconds(rounds, 2)["draft"] == 4.0
+    assert phase_seconds(rounds[3:], 2) is None
 
 
 # ---- arms, prompts, rows ----
@@ -159,7 +181,8 @@ def test_phases_are_those_of_rounds_with_k_equal_to_gamma():
 def test_arms_and_tasks():
     assert all_arms([1, 4], no_cache_arms=False) == [Arm(0), Arm(1), Arm(4)]
     arms = all_arms([2], no_cache_arms=True)
-    assert arms == [Arm(0), Arm(0, "none"), Arm(2), Arm(2, "target"), Arm(2, "draft"), Arm(2, "none")]
+    assert arms == [Arm(0), Arm(0, "none"), Arm(2), Arm(2, "target"), Arm(2, "draft"),
+                    Arm(2, "none")]
     tasks = all_tasks({"a": [1], "b": [2]}, [5, 6], [0.0, 1.0])
     assert len(tasks) == 8 and tasks[0] == Task("a", (1,), 5, 0.0)
 
@@ -168,13 +191,17 @@ def test_default_prompts_are_of_different_kinds():
     kinds = default_prompts("gpt2-large")
     assert {"story", "dialogue", "list", "song", "exposition", "code"} <= kinds.keys()
     assert len(default_prompts("tales-large")) >= 6 and "code" not in default_prompts("tales-large")
-    assert kinds["code"].startswith("def ") and all(text == text.strip("\n") for text in kinds.values())
+    assert kinds["code"].startswith("def ")
+    assert all(text == text.strip("\n") for text in kinds.values())
     assert all(text in DEFAULT.read_text(encoding="utf-8") for text in kinds.values())  # used whole
 
 
-@pytest.mark.parametrize("content, words", [("", "at least one"), (" \n", "at least one"), ("=== a\n\n", "no text for the prompt 'a'"),
-                                            ("=== a\nx\n=== a\ny", "a kind of its own"), ("===\nx", "a kind of its own"),
-                                            ("x\n=== a\ny", "before its first"), (b"\xff", "not UTF-8")])
+@pytest.mark.parametrize("content, words",
+                         [("", "at least one"), (" \n", "at least one"),
+                          ("=== a\n\n", "no text for the prompt 'a'"),
+                          ("=== a\nx\n=== a\ny", "a kind of its own"),
+                          ("===\nx", "a kind of its own"), ("x\n=== a\ny", "before its first"),
+                          (b"\xff", "not UTF-8")])
 def test_prompts_that_make_no_sense(tmp_path, content, words):
     path = tmp_path / "p.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -205,7 +232,8 @@ def test_rows_of_other_settings_and_other_files_are_refused(tmp_path):
     Rows(path, SETTINGS).append(a_row())
     with pytest.raises(ValueError, match="threads 2, and now it is 4"):
         Rows(path, SETTINGS | {"threads": 4})
-    for content, words in (("no\n", "line 1 is not JSON"), ("[]\n", "line 1 is not a row"), ("{}\n", "line 1 is not a row")):
+    for content, words in (("no\n", "line 1 is not JSON"), ("[]\n", "line 1 is not a row"),
+                           ("{}\n", "line 1 is not a row")):
         path.write_text(content)
         with pytest.raises(ValueError, match=words):
             Rows(path, SETTINGS)
@@ -220,23 +248,29 @@ def test_a_whole_run(pair, prompts, tmp_path, capsys):
     assert len(rows) == 3 * 2 * 2 * 2  # arms, prompts, temperatures, repeats
     assert [row["gamma"] for row in rows[:6]] == [0, 1, 3, 0, 1, 3]  # in turn
     assert {(row["kind"], row["prompt_tokens"]) for row in rows} == {("story", 4), ("song", 8)}
-    assert {row["settings"]["end_of_text"] for row in rows} == {"off"} and {row["new_tokens"] for row in rows} == {6}
+    assert {row["settings"]["end_of_text"] for row in rows} == {"off"}
+    assert {row["new_tokens"] for row in rows} == {6}
     for row in rows:
         assert row["new_tokens"] == row["accepted"] + row["corrections"] + row["bonuses"]
         if row["gamma"] > 0:
-            base = next(r for r in rows if r["gamma"] == 0 and all(r[n] == row[n] for n in IDENTITY if n != "gamma"))
+            same = [name for name in IDENTITY if name != "gamma"]
+            base = next(r for r in rows if r["gamma"] == 0 and all(r[n] == row[n] for n in same))
             assert row["speedup"] == row["tokens_per_second"] / base["tokens_per_second"]
             assert row["predicted_speedup"] > 0 and 0 <= row["alpha"] <= 1
     assert (tmp_path / "results" / "tables.md").read_text(encoding="utf-8") == out[:-1]
     assert "16 runs" not in out and "12 runs compared with the plain loop's, 12 identical" in out
-    for word in ("| story | 0 |", "lowest to highest run", "T(n)/T(1)", "end-of-text off", "--gammas 1 3", "Speculation loses on"):
+    for word in ("| story | 0 |", "lowest to highest run", "T(n)/T(1)", "end-of-text off",
+                 "--gammas 1 3", "Speculation loses on"):
         assert word in out
     assert "nan" not in out
     pngs = sorted((tmp_path / "results").glob("*.png"))
-    assert len(pngs) == 6 and all(png.read_bytes().startswith(b"\x89PNG") and png.stat().st_size > 5000 for png in pngs)
+    assert len(pngs) == 6
+    assert all(png.read_bytes().startswith(b"\x89PNG") for png in pngs)
+    assert all(png.stat().st_size > 5000 for png in pngs)
 
 
-def test_an_interrupted_run_goes_on_where_it_was(pair, prompts, tmp_path, capsys, monkeypatch, no_plots):
+def test_an_interrupted_run_goes_on_where_it_was(pair, prompts, tmp_path, capsys, monkeypatch,
+                                                 no_plots):
     arguments = [*pair, *prompts, *SHORT, "--out", tmp_path / "r"]
     numbers, calls = measure.numbers, []
 
@@ -259,14 +293,16 @@ def test_an_interrupted_run_goes_on_where_it_was(pair, prompts, tmp_path, capsys
     assert whole.startswith(first) and len(calls) == 24 + 1
     rows = read_rows(tmp_path / "r" / "rows.jsonl")
     assert len({tuple(row[n] for n in IDENTITY) for row in rows}) == len(rows) == 24
-    assert all(row["speedup"] is not None for row in rows if row["gamma"] > 0)  # also over a plain run from before
+    # also over a plain run from before
+    assert all(row["speedup"] is not None for row in rows if row["gamma"] > 0)
     code, _, _ = run(capsys, *arguments, "--resume", "--repeats", "3")
     assert code == 0 and len(read_rows(tmp_path / "r" / "rows.jsonl")) == 36
     code, _, err = run(capsys, *arguments, "--resume", "--seed", "1")
     assert code == 2 and "measured with seed 0, and now it is 1" in err
 
 
-def test_greedy_ids_that_differ_fail_the_run_with_the_place(pair, prompts, tmp_path, capsys, monkeypatch):
+def test_greedy_ids_that_differ_fail_the_run_with_the_position(pair, prompts, tmp_path, capsys,
+                                                               monkeypatch):
     right = measure.speculative_sampling
 
     def wrong(*given, **options):
@@ -278,38 +314,47 @@ def test_greedy_ids_that_differ_fail_the_run_with_the_place(pair, prompts, tmp_p
     code, out, err = run(capsys, *pair, *prompts, *SHORT, "--out", tmp_path / "r")
     assert code == 1 and out == ""
     line = err.splitlines()[-1]
-    assert "gamma 1, prompt story, 6 tokens" in line and "first difference at new token 5" in line and "DIFFERENT" in line
-    assert [row["gamma"] for row in read_rows(tmp_path / "r" / "rows.jsonl")] == [0]  # no row for a run that is wrong
+    for words in ("gamma 1, prompt story, 6 tokens", "difference at new token 5", "DIFFERENT"):
+        assert words in line
+    # no row for a run that is wrong
+    assert [row["gamma"] for row in read_rows(tmp_path / "r" / "rows.jsonl")] == [0]
 
 
-def test_a_near_tie_is_noted_and_the_run_goes_on(pair, prompts, tmp_path, capsys, monkeypatch, no_plots):
+def test_a_near_tie_is_noted_and_the_run_goes_on(pair, prompts, tmp_path, capsys, monkeypatch,
+                                                 no_plots):
     tie = Difference(2, 5, 6, 1e-9, 1e-6)
     monkeypatch.setattr(measure, "first_difference", lambda *_: tie)
-    code, out, _ = run(capsys, *pair, *prompts, *SHORT, "--temperatures", "0", "--out", tmp_path / "r")
+    code, out, _ = run(capsys, *pair, *prompts, *SHORT, "--temperatures", "0",
+                       "--out", tmp_path / "r")
     assert code == 0 and "12 part from it at a near-tie" in out
     row = read_rows(tmp_path / "r" / "rows.jsonl")[0]
-    assert row["first_difference"] == {"index": 2, "baseline": 5, "speculative": 6, "gap": 1e-9, "limit": 1e-6, "verdict": "near-tie"}
+    assert row["first_difference"] == {"index": 2, "baseline": 5, "speculative": 6, "gap": 1e-9,
+                                       "limit": 1e-6, "verdict": "near-tie"}
 
 
 def test_runs_of_one_token(pair, prompts, tmp_path, capsys):
-    code, out, err = run(capsys, *pair, *prompts, "--gammas", "2", "--lengths", "1", "--repeats", "1", "--out", tmp_path / "r")
+    code, out, err = run(capsys, *pair, *prompts, "--gammas", "2", "--lengths", "1",
+                         "--repeats", "1", "--out", tmp_path / "r")
     assert code == 0, err
-    assert "n/a" in out and "nan" not in out.lower() and "NaN" not in (tmp_path / "r" / "rows.jsonl").read_text()
+    assert "n/a" in out and "nan" not in out.lower()
+    assert "NaN" not in (tmp_path / "r" / "rows.jsonl").read_text()
     assert len(list((tmp_path / "r").glob("*.png"))) == 6
 
 
 def test_without_caches_only_like_is_compared_with_like(pair, prompts, tmp_path, capsys, no_plots):
-    code, out, _ = run(capsys, *pair, *prompts, "--gammas", "2", "--lengths", "5", "--repeats", "1", "--temperatures", "0",
-                       "--no-cache-arms", "--out", tmp_path / "r")
+    code, out, _ = run(capsys, *pair, *prompts, "--gammas", "2", "--lengths", "5", "--repeats", "1",
+                       "--temperatures", "0", "--no-cache-arms", "--out", tmp_path / "r")
     assert code == 0 and "## With and without a key/value cache" in out
     rows = [row for row in read_rows(tmp_path / "r" / "rows.jsonl") if row["gamma"] > 0]
-    assert {row["cache"]: row["speedup"] is not None for row in rows} == {"both": True, "target": False, "draft": False, "none": True}
-    assert {row["cache"]: row["v"] is not None for row in rows} == {"both": True, "target": False, "draft": False, "none": False}
+    assert {row["cache"] for row in rows} == {"both", "target", "draft", "none"}
+    assert {row["cache"] for row in rows if row["speedup"] is not None} == {"both", "none"}
+    assert {row["cache"] for row in rows if row["v"] is not None} == {"both"}
     assert "| 0 | 2 | target | " in out and " | n/a | 2 |" in out
 
 
 def test_end_of_text_stops_a_run_if_asked_to(pair, prompts, tmp_path, capsys, no_plots):
-    arguments = [*pair, *prompts, "--gammas", "2", "--lengths", "40", "--repeats", "3", "--temperatures", "1"]
+    arguments = [*pair, *prompts, "--gammas", "2", "--lengths", "40", "--repeats", "3",
+                 "--temperatures", "1"]
     code, out, _ = run(capsys, *arguments, "--eos", "--out", tmp_path / "r")
     rows = read_rows(tmp_path / "r" / "rows.jsonl")
     assert code == 0 and "end-of-text stops the run" in out
@@ -327,11 +372,14 @@ def test_tune_says_which_gamma_and_writes_nothing(pair, prompts, tmp_path, capsy
 
 
 def test_the_best_gamma_is_the_fastest_and_0_where_all_lose():
-    rows = [a_row(gamma=gamma, speedup=speedup, tokens_per_second=10 * speedup, baseline_tokens_per_second=10.0)
+    rows = [a_row(gamma=gamma, speedup=speedup, tokens_per_second=10 * speedup,
+                  baseline_tokens_per_second=10.0)
             for gamma, speedup in ((1, 1.2), (2, 1.5), (4, 1.4))]
-    assert best_gamma(rows, 0.0) == 2 and "best gamma 2, 1.50 times as fast" in best_gamma_line(rows, 0.0)
+    assert best_gamma(rows, 0.0) == 2
+    assert "best gamma 2, 1.50 times as fast" in best_gamma_line(rows, 0.0)
     slow = [row | {"speedup": row["speedup"] / 2} for row in rows]
-    assert "speculation loses" in best_gamma_line(slow, 0.0) and best_gamma_line(slow, 0.0).endswith("Take gamma 0")
+    line = best_gamma_line(slow, 0.0)
+    assert "speculation loses" in line and line.endswith("Take gamma 0")
     assert best_gamma(rows, 1.0) is None and "nothing to compare" in best_gamma_line(rows, 1.0)
 
 
@@ -339,25 +387,34 @@ def test_tables_take_medians_of_repeats_and_means_of_tests():
     def at(length, repeat, speedup):
         return a_row(length=length, repeat=repeat, speedup=speedup, baseline_tokens_per_second=10.0)
 
-    rows = [at(6, 0, 1.0), at(6, 1, 1.1), at(6, 2, 9.0), at(12, 0, 2.0), at(12, 1, 2.1), at(12, 2, 2.2)]
+    rows = [at(6, 0, 1.0), at(6, 1, 1.1), at(6, 2, 9.0), at(12, 0, 2.0), at(12, 1, 2.1),
+            at(12, 2, 2.2)]
     line = by_gamma(rows).splitlines()[2].split(" | ")
     assert line[2] == "1.60" and line[-1] == "2 |"  # the mean of 1.1 and 2.1, over two tests
     line = by_prompt(rows).splitlines()[2].split(" | ")
-    assert line[:5] == ["| large / small", "story", "0", "3", "0.88"] and line[-2:] == ["1.60", "1.00–9.00 |"]
+    assert line[:5] == ["| large / small", "story", "0", "3", "0.88"]
+    assert line[-2:] == ["1.60", "1.00–9.00 |"]
     assert "Speculation loses on none" in report(rows, COSTS, "x")
     assert "story at temperature 0 with γ = 3 (0.90)" in report([at(6, 0, 0.9)], COSTS, "x")
 
 
-REFUSED = [  # arguments, and words of the one line that says why
-    (["--gammas", "0"], "--gammas: must be a whole number"), (["--gammas", "x"], "'x'"), (["--gammas"], "at least one argument"),
-    (["--lengths", "0"], "--lengths: must be"), (["--temperatures", "nan"], "'nan'"), (["--repeats", "0"], "--repeats: must be"),
-    (["--target", "tales"], "unknown model 'tales'"), (["--draft", "./nowhere"], "there is no folder"),
-    (["--target", "gpt2"], "no draft is known for gpt2"), (["--draft", "gpt2"], "different vocabularies"),
-    (["--lengths", "1000"], "--lengths 1000 does not fit"), (["--gammas", "4", "1000"], "--gammas 1000 does not fit"),
-    (["--prompts", "nowhere.txt"], "cannot read the prompts nowhere.txt"), (["--prompts", "EMPTY"], "at least one prompt"),
-    (["--out", "FILE/results"], "cannot write into"), (["--tune", "--out", "r"], "--out does nothing with --tune"),
-    (["--tune", "--resume"], "--resume does nothing with --tune"), (["--gamma", "3"], "unrecognized arguments"),
-]
+# arguments, and words of the one line that says why
+REFUSED = [(["--gammas", "0"], "--gammas: must be a whole number"),
+           (["--gammas", "x"], "'x'"),
+           (["--gammas"], "at least one argument"), (["--lengths", "0"], "--lengths: must be"),
+           (["--temperatures", "nan"], "'nan'"), (["--repeats", "0"], "--repeats: must be"),
+           (["--target", "tales"], "unknown model 'tales'"),
+           (["--draft", "./nowhere"], "there is no folder"),
+           (["--target", "gpt2"], "no draft is known for gpt2"),
+           (["--draft", "gpt2"], "different vocabularies"),
+           (["--lengths", "1000"], "--lengths 1000 does not fit"),
+           (["--gammas", "4", "1000"], "--gammas 1000 does not fit"),
+           (["--prompts", "nowhere.txt"], "cannot read the prompts nowhere.txt"),
+           (["--prompts", "EMPTY"], "at least one prompt"),
+           (["--out", "FILE/results"], "cannot write into"),
+           (["--tune", "--out", "r"], "--out does nothing with --tune"),
+           (["--tune", "--resume"], "--resume does nothing with --tune"),
+           (["--gamma", "3"], "unrecognized arguments")]
 
 
 def test_refusals_take_one_line_and_no_torch(tmp_path):
@@ -376,8 +433,9 @@ def ask(arguments):
 answers = [ask(arguments) for arguments in json.loads(sys.argv[1])]
 print(json.dumps([answers, "torch" in sys.modules]))
 """
-    places = {"EMPTY": str(tmp_path / "empty.txt"), "FILE/results": str(tmp_path / "empty.txt" / "results")}
-    asked = [[places.get(argument, argument) for argument in arguments] for arguments, _ in REFUSED]
+    paths = {"EMPTY": str(tmp_path / "empty.txt"),
+             "FILE/results": str(tmp_path / "empty.txt" / "results")}
+    asked = [[paths.get(argument, argument) for argument in arguments] for arguments, _ in REFUSED]
     done = run_script(script, json.dumps([["--help"], *asked]))
     (help_, *answers), torch_was_imported = json.loads(done.stdout)
     assert help_[0] == 0 and "--no-cache-arms" in help_[1] and not torch_was_imported, done.stderr
@@ -392,8 +450,9 @@ print(json.dumps([answers, "torch" in sys.modules]))
     (OSError(28, "No space left on device"), 1, "No space left on device"),
     (KeyboardInterrupt(), 130, "interrupted"),
 ])
-def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys, monkeypatch,
-                                                                    error, code, words):
+def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys,
+                                                                    monkeypatch, error, code,
+                                                                    words):
     def fail(*_):
         raise error
 
@@ -403,9 +462,10 @@ def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompt
     assert not (tmp_path / "new").exists()
 
 
-def test_a_disk_that_runs_full_leaves_whole_files(pair, prompts, tmp_path, capsys, monkeypatch, no_plots):
-    arguments = [*pair, *prompts, "--gammas", "1", "--lengths", "4", "--temperatures", "0", "--repeats", "1",
-                 "--out", tmp_path / "r", "--resume"]
+def test_a_disk_that_runs_full_leaves_whole_files(pair, prompts, tmp_path, capsys, monkeypatch,
+                                                  no_plots):
+    arguments = [*pair, *prompts, "--gammas", "1", "--lengths", "4", "--temperatures", "0",
+                 "--repeats", "1", "--out", tmp_path / "r", "--resume"]
     assert run(capsys, *arguments)[0] == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
 
@@ -421,12 +481,15 @@ def test_a_disk_that_runs_full_leaves_whole_files(pair, prompts, tmp_path, capsy
 
 
 def test_a_prompt_must_fit_beside_the_longest_run(pair, prompts, tmp_path, capsys, no_plots):
-    for option, most in (("--lengths", N_CTX - 8), ("--gammas", N_CTX - 9)):  # the song has 8 tokens
-        code, _, err = run(capsys, *pair, *prompts, "--lengths", "2", option, most + 1, "--out", tmp_path / "r")
-        assert code == 2 and f"{option} {most + 1} does not fit: the prompt 'song' has 8 tokens" in err
+    # the song has 8 tokens
+    for option, most in (("--lengths", N_CTX - 8), ("--gammas", N_CTX - 9)):
+        code, _, err = run(capsys, *pair, *prompts, "--lengths", "2", option, most + 1,
+                           "--out", tmp_path / "r")
+        words = f"{option} {most + 1} does not fit: the prompt 'song' has 8 tokens"
+        assert code == 2 and words in err
     assert not (tmp_path / "r").exists()
-    code, _, err = run(capsys, *pair, *prompts, "--gammas", "1", "--temperatures", "0", "--lengths", N_CTX - 8,
-                       "--repeats", "1", "--out", tmp_path / "r")
+    code, _, err = run(capsys, *pair, *prompts, "--gammas", "1", "--temperatures", "0",
+                       "--lengths", N_CTX - 8, "--repeats", "1", "--out", tmp_path / "r")
     assert code == 0, err
 
 
@@ -452,11 +515,25 @@ def test_time_left_goes_by_tokens_and_cache_policy(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     task = Task("a", (1,), 10, 0.0)
-    line = progress.Progress([(Arm(0), task), (Arm(0), task), (Arm(1, "none"), task), (Arm(1, "none"), task)])
+    line = progress.Progress([(arm, task) for arm in (Arm(0), Arm(1, "none")) for _ in range(2)])
     now[0] = 2.0
     line.done("both", 10)
     assert line.seconds_left() == pytest.approx(6)  # three more like it
     now[0] = 12.0
     line.done("none", 10)
     assert line.seconds_left() == pytest.approx(2 + 10)
-    assert math.isclose(line.finished, 2) and [progress.clock(s) for s in (9, 90, 7200)] == ["9 s", "2 min", "2.0 h"]
+    assert line.finished == 2
+    assert [progress.clock(s) for s in (9, 90, 7200)] == ["9 s", "2 min", "2.0 h"]
+
+
+def test_without_the_library_transformers_the_comparison_says_so_in_one_line():
+    script = """
+import sys
+sys.modules["transformers"] = None  # as if it were not installed
+sys.argv[1:] = []
+from decoding.bench.transformers import main
+main()
+"""
+    done = run_script(script)
+    assert done.returncode == 1 and done.stdout == b""
+    assert done.stderr.count(b"\n") == 1 and b"transformers is not installed" in done.stderr

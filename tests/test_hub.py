@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.make_counting_gpt2 import write_checkpoint
+from decoding.bench.counting import write_checkpoint
 from weights import hub
 
 ROOT = Path(__file__).parent.parent

@@ -3,14 +3,17 @@ import random
 
 from decoding import GREEDY, Sampling, autoregressive, speculative_greedy
 from decoding.drafters.lookup import LookupDrafter, continuation
-from decoding.proof.distributions import difference, by_definition, by_enumeration
+from decoding.proof.distributions import by_definition, by_enumeration, difference
 from decoding.proof.toys import HashModel
 
 
 def test_it_copies_what_followed_the_latest_match_of_the_longest_ending():
-    assert continuation([1, 2, 3, 9, 5, 2, 3, 7, 8, 2, 3], 2, 2) == [7, 8]  # not 9, which followed an earlier match
-    assert continuation([1, 2, 3, 9, 4, 3, 5, 2, 3], 2, 1) == [9]  # "2 3" is found, so the later "3" does not count
-    assert continuation([1, 2, 3, 9, 4, 3, 5, 6, 3], 2, 1) == [5]  # "6 3" is nowhere before, so the last "3" does
+    # not 9, which followed an earlier match
+    assert continuation([1, 2, 3, 9, 5, 2, 3, 7, 8, 2, 3], 2, 2) == [7, 8]
+    # "2 3" is found, so the later "3" does not count
+    assert continuation([1, 2, 3, 9, 4, 3, 5, 2, 3], 2, 1) == [9]
+    # "6 3" is nowhere before, so the last "3" does
+    assert continuation([1, 2, 3, 9, 4, 3, 5, 6, 3], 2, 1) == [5]
 
 
 def test_nothing_is_proposed_where_nothing_matches():
@@ -30,7 +33,8 @@ def test_it_is_the_obvious_search_on_random_texts():
         n = rng.randrange(1, 5)
         expected = []
         for length in range(min(n, len(text) - 1), 0, -1):
-            ends = [end for end in range(length, len(text)) if text[end - length : end] == text[-length:]]
+            ends = [end for end in range(length, len(text))
+                    if text[end - length : end] == text[-length:]]
             if ends:
                 copied = list(text)
                 for i in range(6):

@@ -1,4 +1,4 @@
-"""What happens inside a run: what the models read, what the caches hold, and what a caller sees between two steps."""
+"""What the models read, what the caches hold, and what a caller sees between two steps."""
 import ast
 import inspect
 from itertools import zip_longest
@@ -11,16 +11,17 @@ from decoding import (
     Sampling,
     autoregressive,
     autoregressive_rounds,
+    baseline,
+    speculative,
     speculative_greedy,
     speculative_rounds,
     speculative_sampling,
 )
-from decoding import baseline, speculative
 from decoding.acceptance import accept_greedy, accept_sampled
 from decoding.feed import Uncached
+from decoding.proof.toys import HashModel, Spy, Untouchable, random_prompt, tiny_pair
 from decoding.sampling import UNCHANGED, to_probs
 from tests.checks import check_run
-from decoding.proof.toys import HashModel, Spy, Untouchable, random_prompt, tiny_pair
 
 PROMPT = random_prompt(5)
 TARGET, DRAFT = tiny_pair()
@@ -31,8 +32,8 @@ def seeded(seed=0):
 
 
 def sampled_rounds(target, draft, prompt, n, gamma=3, seed=0, sampling=UNCHANGED, **options):
-    return speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=accept_sampled, sampling=sampling, generator=seeded(seed),
-                              **options)
+    return speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=accept_sampled,
+                              sampling=sampling, generator=seeded(seed), **options)
 
 
 def test_the_target_reads_the_prompt_once_and_then_the_last_token_and_the_draft():
@@ -52,10 +53,12 @@ def test_the_draft_reads_what_it_has_not_read_and_its_own_tokens_but_the_last():
         for gamma in (1, 3):
             prompt, draft = random_prompt(n_prompt), Spy(DRAFT)
             g = speculative_greedy(TARGET, draft, prompt, 20, gamma=gamma)
-            text, held, reads = list(prompt), n_prompt - 1, [(0, prompt[:-1])] if n_prompt > 1 else []
+            text, held = list(prompt), n_prompt - 1
+            reads = [(0, prompt[:-1])] if n_prompt > 1 else []
             for r in g.rounds:
                 for i in range(len(r.drafted)):
-                    reads.append((held, (text + r.drafted[:i])[held:]))  # after full acceptance two tokens, else one
+                    # after full acceptance two tokens, else one
+                    reads.append((held, (text + r.drafted[:i])[held:]))
                     held = len(text) + i
                 text += r.emitted
                 held = min(held, len(text) - 1)
@@ -78,7 +81,8 @@ def test_without_a_cache_the_whole_text_is_read_each_time():
 def test_the_plain_loop_reads_each_token_once():
     model = Spy(TARGET)
     g = autoregressive(model, PROMPT, 8)
-    assert model.reads == [(0, PROMPT[:-1])] + [(len(PROMPT) - 1 + i, [token]) for i, token in enumerate(PROMPT[-1:] + g.tokens[:-1])]
+    one_by_one = enumerate(PROMPT[-1:] + g.tokens[:-1], start=len(PROMPT) - 1)
+    assert model.reads == [(0, PROMPT[:-1]), *((held, [token]) for held, token in one_by_one)]
 
 
 def test_after_each_round_the_caches_hold_the_text_and_nothing_else():
@@ -105,21 +109,27 @@ def test_the_caches_are_no_larger_than_the_text_can_become():
 
 def test_counts_and_caches_agree_in_sampled_runs():
     for seed in range(20):
-        gamma, sampling = seed % 5, (Sampling(), Sampling(0.5), Sampling(2.0, 5), Sampling(top_p=0.7))[seed % 4]
-        g = speculative_sampling(TARGET, DRAFT, PROMPT, 15, gamma=gamma, sampling=sampling, eos=seed, generator=seeded(seed))
+        gamma = seed % 5
+        sampling = (Sampling(), Sampling(0.5), Sampling(2.0, 5), Sampling(top_p=0.7))[seed % 4]
+        g = speculative_sampling(TARGET, DRAFT, PROMPT, 15, gamma=gamma, sampling=sampling,
+                                 eos=seed, generator=seeded(seed))
         check_run(g, PROMPT)
-        check_run(autoregressive(TARGET, PROMPT, 15, sampling=sampling, eos=seed, generator=seeded(seed)), PROMPT)
+        check_run(autoregressive(TARGET, PROMPT, 15, sampling=sampling, eos=seed,
+                                 generator=seeded(seed)), PROMPT)
 
 
 def test_no_tokens_asked_for_no_model_run():
     nobody = Untouchable()
-    for g in (autoregressive(nobody, [0], 0), speculative_greedy(nobody, nobody, [0], 0), speculative_sampling(nobody, nobody, [0], 0)):
+    for g in (autoregressive(nobody, [0], 0), speculative_greedy(nobody, nobody, [0], 0),
+              speculative_sampling(nobody, nobody, [0], 0)):
         assert (g.tokens, g.finish_reason, g.rounds) == ([], "length", [])
         check_run(g, [0])
 
 
 def test_with_gamma_0_the_draft_is_not_run():
-    assert speculative_greedy(TARGET, _in_vocabulary_of(TARGET), PROMPT, 5, gamma=0).tokens == autoregressive(TARGET, PROMPT, 5).tokens
+    nobody = _in_vocabulary_of(TARGET)
+    found = speculative_greedy(TARGET, nobody, PROMPT, 5, gamma=0)
+    assert found.tokens == autoregressive(TARGET, PROMPT, 5).tokens
 
 
 def _in_vocabulary_of(model):
@@ -136,7 +146,8 @@ def test_gradients_are_off_inside_and_as_the_caller_wants_them_outside():
 
     target, draft = Watched(TARGET), Watched(DRAFT)
     for start in (lambda: sampled_rounds(target, draft, PROMPT, 9, trace=True),
-                  lambda: autoregressive_rounds(target, PROMPT, 9, sampling=Sampling(), generator=seeded())):
+                  lambda: autoregressive_rounds(target, PROMPT, 9, sampling=Sampling(),
+                                                generator=seeded())):
         rounds = start()
         for i in range(3):
             with torch.set_grad_enabled(i % 2 == 0):
@@ -149,7 +160,8 @@ def test_gradients_are_off_inside_and_as_the_caller_wants_them_outside():
 
 def test_two_interleaved_runs_on_one_pair_do_not_disturb_each_other():
     def start():
-        return sampled_rounds(TARGET, DRAFT, PROMPT, 20, seed=1), sampled_rounds(TARGET, DRAFT, random_prompt(9), 15, gamma=5, seed=2)
+        return (sampled_rounds(TARGET, DRAFT, PROMPT, 20, seed=1),
+                sampled_rounds(TARGET, DRAFT, random_prompt(9), 15, gamma=5, seed=2))
 
     alone = [[r.emitted for r in rounds] for rounds in start()]
     in_turn = list(zip_longest(*start()))
@@ -168,11 +180,15 @@ def test_the_prompt_the_caller_gave_is_not_touched_and_nothing_runs_before_the_f
 
 
 def test_requests_that_cannot_be_served_are_refused_at_once():
-    for message, arguments, options in (
-            ("empty", (TARGET, DRAFT, [], 5), {}), ("257 tokens.* 256", (TARGET, DRAFT, [0] * 257, 5), {}),
-            ("max_new_tokens", (TARGET, DRAFT, [0], -1), {}), ("gamma", (TARGET, DRAFT, [0], 5), {"gamma": -1}),
-            ("whole number", (TARGET, DRAFT, [0], 5), {"gamma": "5"}), ("a text; give its token ids", (TARGET, DRAFT, "Once", 5), {}),
-            ("max_new_tokens", (TARGET, DRAFT, [0], 1.5), {}), ("not among", (TARGET, DRAFT, [0.5], 5), {}), ("vocabulary", (TARGET, HashModel(1), [0], 5), {})):
+    for message, arguments, options in (("empty", (TARGET, DRAFT, [], 5), {}),
+                                        ("257 tokens.* 256", (TARGET, DRAFT, [0] * 257, 5), {}),
+                                        ("max_new_tokens", (TARGET, DRAFT, [0], -1), {}),
+                                        ("gamma", (TARGET, DRAFT, [0], 5), {"gamma": -1}),
+                                        ("whole number", (TARGET, DRAFT, [0], 5), {"gamma": "5"}),
+                                        ("a text; give", (TARGET, DRAFT, "Once", 5), {}),
+                                        ("max_new_tokens", (TARGET, DRAFT, [0], 1.5), {}),
+                                        ("not among", (TARGET, DRAFT, [0.5], 5), {}),
+                                        ("vocabulary", (TARGET, HashModel(1), [0], 5), {})):
         with pytest.raises(ValueError, match=message):
             sampled_rounds(*arguments, **options)  # before the first step
         with pytest.raises(ValueError, match=message):
@@ -194,7 +210,7 @@ def test_a_trace_shows_the_numbers_the_decisions_were_made_with():
                 rows = DRAFT.forward(torch.tensor([text + r.drafted[:-1]]), None, last=k)[0]
                 torch.testing.assert_close(t.q, to_probs(rows, sampling), rtol=0, atol=1e-12)
             passed = [(t.u[i] < t.p[i, x] / t.q[i, x]).item() for i, x in enumerate(r.drafted)]
-            assert r.accepted == (passed + [False]).index(False)
+            assert r.accepted == [*passed, False].index(False)
             assert set(r.phase_seconds) == {"draft", "verify", "accept"}
             assert all(s >= 0 for s in r.phase_seconds.values())
             text += r.emitted
@@ -207,4 +223,4 @@ def test_both_loops_fit_on_a_screen_and_ask_for_no_option():
         body = function.body
         assert body[-1].end_lineno - body[0].lineno < lines
         branches = [node for node in ast.walk(function) if isinstance(node, ast.If)]
-        assert not branches or loop is baseline.decode and len(branches) == 1, loop
+        assert len(branches) == (loop is baseline.decode), loop

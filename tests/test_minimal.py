@@ -16,7 +16,8 @@ TARGET, DRAFT = HashModel(1), HashModel(2)
 def found(target, draft, n, gamma, temperature=1.0):
     """The distribution of the texts that the page writes."""
     def program(generator):
-        tokens = minimal.speculative_sampling(target, draft, PROMPT, n, generator, gamma, temperature)
+        tokens = minimal.speculative_sampling(target, draft, PROMPT, n, generator, gamma,
+                                              temperature)
         return tuple(tokens[len(PROMPT):])
     return distribution_of(program)
 

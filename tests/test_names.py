@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.make_counting_gpt2 import write_checkpoint
+from decoding.bench.counting import write_checkpoint
 from weights import WeightsError, checkpoint
 from weights.check import check, main
 from weights.registry import (
@@ -91,7 +91,8 @@ def test_names_and_tokenizers_need_no_torch():
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
-PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.animation"],
+PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.animation",
+                         "decoding.bench.transformers", "decoding.bench.counting"],
             "weights": ["weights.check", "weights.train"], "model": []}
 
 

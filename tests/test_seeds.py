@@ -1,4 +1,4 @@
-"""Randomness comes from the generator that is passed in: the same seed gives the same ids, and nothing else matters."""
+"""Randomness comes from the generator that is passed in: one seed, one list of ids."""
 import os
 import random
 import subprocess
@@ -40,15 +40,18 @@ def tokens(generator, gamma=3, n=30):
 def test_the_same_seed_gives_the_same_ids_in_fresh_processes():
     root = Path(__file__).parent.parent
     for hash_seed in ("1", "2"):
-        run = subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, check=True,
-                             env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)})
+        run = subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, capture_output=True,
+                             text=True, check=True,
+                             env=os.environ | {"PYTHONHASHSEED": hash_seed,
+                                               "PYTHONPATH": str(root)})
         assert run.stdout.strip() == str(tokens(seeded()))
     assert tokens(seeded()) != tokens(seeded(8))
 
 
 def test_the_global_random_state_neither_matters_nor_changes():
     def disturbed():
-        for r in speculative_rounds(TARGET, DRAFT, PROMPT, 30, gamma=3, rule=accept_sampled, sampling=Sampling(), generator=seeded()):
+        for r in speculative_rounds(TARGET, DRAFT, PROMPT, 30, gamma=3, rule=accept_sampled,
+                                    sampling=Sampling(), generator=seeded()):
             torch.manual_seed(0)
             random.seed(0)
             yield from r.emitted
@@ -64,7 +67,8 @@ def test_the_global_random_state_neither_matters_nor_changes():
 def test_the_generator_goes_on_from_round_to_round_and_from_run_to_run():
     generator = seeded()
     states = [generator.get_state()]
-    for _ in speculative_rounds(TARGET, DRAFT, PROMPT, 30, gamma=3, rule=accept_sampled, sampling=Sampling(), generator=generator):
+    for _ in speculative_rounds(TARGET, DRAFT, PROMPT, 30, gamma=3, rule=accept_sampled,
+                                sampling=Sampling(), generator=generator):
         states.append(generator.get_state())
     assert len({bytes(state.tolist()) for state in states}) == len(states) > 5
     generator = seeded()
@@ -72,7 +76,8 @@ def test_the_generator_goes_on_from_round_to_round_and_from_run_to_run():
 
 
 def test_without_a_generator_each_run_is_different():
-    coin = MemorylessModel([1 / 64] * 64, n_ctx=50)  # two equal texts of 40 tokens: one chance in 2 to the 240
+    # two equal texts of 40 tokens: one chance in 2 to the 240
+    coin = MemorylessModel([1 / 64] * 64, n_ctx=50)
     runs = [autoregressive(coin, [0], 40, sampling=Sampling()).tokens for _ in range(2)]
     runs += [speculative_sampling(coin, coin, [0], 40).tokens for _ in range(2)]
     assert len(set(map(tuple, runs))) == 4
@@ -80,7 +85,8 @@ def test_without_a_generator_each_run_is_different():
 
 def test_gamma_0_is_the_plain_loop_to_the_last_random_number():
     one, two = seeded(), seeded()
-    assert tokens(one, gamma=0) == autoregressive(TARGET, PROMPT, 30, sampling=Sampling(), generator=two).tokens
+    assert tokens(one, gamma=0) == autoregressive(TARGET, PROMPT, 30, sampling=Sampling(),
+                                                  generator=two).tokens
     assert torch.equal(one.get_state(), two.get_state())
 
 

@@ -1,4 +1,4 @@
-"""decoding/synthetic.py: a draft that is right with a chosen probability, and Leviathan's formula (1) checked by it."""
+"""A draft that is right with a chosen probability, and Leviathan's formula (1) checked by it."""
 from types import SimpleNamespace
 
 import pytest
@@ -7,13 +7,16 @@ import torch.nn.functional as F
 
 from decoding import Sampling, autoregressive, speculative_greedy, speculative_sampling
 from decoding.drafters import SyntheticDrafter
+from decoding.proof.toys import TextCache, tiny_pair
 from decoding.theory import expected_tokens_per_round
 from tests.checks import check_counts
-from decoding.proof.toys import TextCache, tiny_pair
 
 
 class Counter:
-    """A target that counts: after id i comes i + 1. As quick as a model can be, and its text is known without running it."""
+    """A target that counts: after id i comes i + 1.
+
+    As quick as a model can be, and its text is known without running it.
+    """
 
     config = SimpleNamespace(n_vocab=3, n_ctx=10**6)
 
@@ -29,14 +32,17 @@ def counting(length):
     return [i % 3 for i in range(length)]
 
 
-@pytest.mark.parametrize("alpha, gamma, tokens", [(0, 4, 500), (0.3, 1, 12_000), (0.6, 2, 12_000), (0.8, 4, 20_000),
-                                                  (0.95, 8, 30_000), (1, 4, 1_000)])
+@pytest.mark.parametrize("alpha, gamma, tokens",
+                         [(0, 4, 500), (0.3, 1, 12_000), (0.6, 2, 12_000), (0.8, 4, 20_000),
+                          (0.95, 8, 30_000), (1, 4, 1_000)])
 def test_tokens_per_round_follow_the_formula(alpha, gamma, tokens):
-    g = speculative_greedy(Counter(), SyntheticDrafter(counting(tokens + 1), alpha, 3, seed=1), [0], tokens, gamma=gamma)
+    g = speculative_greedy(Counter(), SyntheticDrafter(counting(tokens + 1), alpha, 3, seed=1), [0],
+                           tokens, gamma=gamma)
     assert g.tokens == counting(tokens + 1)[1:]
     full = [r for r in g.rounds if len(r.drafted) == gamma]
     found = sum(len(r.emitted) for r in full) / len(full)
-    assert found == pytest.approx(expected_tokens_per_round(alpha, gamma), rel=0 if alpha in (0, 1) else 0.01)
+    assert found == pytest.approx(expected_tokens_per_round(alpha, gamma),
+                                  rel=0 if alpha in (0, 1) else 0.01)
     assert check_counts(g) is None
 
 
@@ -53,12 +59,16 @@ def test_right_and_wrong_come_independently():
 def test_on_a_real_model_the_text_is_the_targets_and_the_seed_repeats_the_rounds():
     target, _ = tiny_pair()
     text = autoregressive(target, [1, 2], 60).tokens
-    runs = [speculative_greedy(target, SyntheticDrafter([1, 2, *text], 0.5, 24, seed), [1, 2], 60, gamma=3) for seed in (7, 7, 8)]
+    runs = [speculative_greedy(target, SyntheticDrafter([1, 2, *text], 0.5, 24, seed), [1, 2], 60,
+                               gamma=3) for seed in (7, 7, 8)]
     assert all(run.tokens == text for run in runs)
     same, again, other = ([r.drafted for r in run.rounds] for run in runs)
     assert same == again != other
-    drafter = SyntheticDrafter([1, 2, *text], 0.5, 24, 7)  # one drafter twice: each run starts afresh
-    assert all([r.drafted for r in speculative_greedy(target, drafter, [1, 2], 60, gamma=3).rounds] == same for _ in range(2))
+    # one drafter twice: each run starts afresh
+    drafter = SyntheticDrafter([1, 2, *text], 0.5, 24, 7)
+    assert all([r.drafted
+                for r in speculative_greedy(target, drafter, [1, 2], 60, gamma=3).rounds] == same
+               for _ in range(2))
 
 
 def test_where_its_text_ends_the_target_goes_on_alone():

@@ -10,8 +10,8 @@ from transformers import GPT2Config as ReferenceConfig
 from transformers import GPT2LMHeadModel
 
 import model.fast.layouts
+from decoding.bench.counting import write_checkpoint
 from model.fast.layouts import ONEDNN, PLAIN, STRIPS, layout_name
-from tests.make_counting_gpt2 import write_checkpoint
 from weights import WeightsError, checkpoint, load_fast, load_model
 
 CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90, "n_positions": 24}

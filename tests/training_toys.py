@@ -15,9 +15,11 @@ from weights.training.recipe import Recipe, initialise
 
 CONFIG = GPT2Config(n_layer=2, n_head=2, n_embd=16, n_vocab=40, n_ctx=8)
 RECIPE = Recipe(learning_rate=1e-2, weight_decay=0.1, batch=4, steps=4)
-WORDS = re.findall(r"\w+", "once upon a time there was an old king who had three daughters and they lived in the forest")
+WORDS = re.findall(r"\w+", "once upon a time there was an old king who had three daughters "
+                           "and they lived in the forest")
 
-corpus.gpt2_tokenizer = functools.cache(gpt2_tokenizer)  # to make it takes as long as most of these tests
+# to make it takes as long as most of these tests
+corpus.gpt2_tokenizer = functools.cache(gpt2_tokenizer)
 
 
 def story(n_words, seed=0):
@@ -43,7 +45,8 @@ def toy_model(seed=0, spread=0.5):
 
 
 def toy_trainer(recipe=RECIPE, teacher=None, seed=0, **more):
-    return Trainer(initialise(GPT2(CONFIG), seed), toy_ids(), to_blocks(toy_ids(100), 8), recipe, teacher, seed, **more)
+    return Trainer(initialise(GPT2(CONFIG), seed), toy_ids(), to_blocks(toy_ids(100), 8), recipe,
+                   teacher, seed, **more)
 
 
 def ticking():

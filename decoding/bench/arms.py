@@ -1,8 +1,13 @@
-"""What is compared with what: the arms differ in one thing, the task they are given is the same. Imports no torch."""
+"""What is compared with what: the arms differ in one thing, their task is the same.
+
+Imports no torch.
+"""
 import hashlib
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
+Row = dict[str, Any]  # one measured run, as it stands in rows.jsonl
 CACHES = ("both", "target", "draft", "none")  # which model has a key/value cache
 
 
@@ -38,26 +43,35 @@ class Task:
 
 
 def all_arms(gammas: list[int], no_cache_arms: bool) -> list[Arm]:
-    """The plain loop first, then each gamma; the same again for each other cache policy."""
+    """Return the plain loop, then each gamma; the same again for each other cache policy."""
     caches = CACHES if no_cache_arms else CACHES[:1]
     plain = [Arm(0, cache) for cache in caches if cache in ("both", "none")]
     return plain + [Arm(gamma, cache) for cache, gamma in product(caches, gammas)]
 
 
-def all_tasks(prompts: dict[str, list[int]], lengths: list[int], temperatures: list[float]) -> list[Task]:
+def all_tasks(prompts: dict[str, list[int]], lengths: list[int],
+              temperatures: list[float]) -> list[Task]:
+    """Return every combination of prompt, length and temperature."""
     return [Task(kind, tuple(ids), length, temperature)
             for temperature, length, (kind, ids) in product(temperatures, lengths, prompts.items())]
 
 
-SAME_TASK = ("kind", "prompt_sha256", "prompt_tokens", "length", "temperature", "repeat", "cache", "settings")
+SAME_TASK = ("kind", "prompt_sha256", "prompt_tokens", "length", "temperature", "repeat", "cache",
+             "settings")
 
 
-def comparable(row: dict, other: dict) -> bool:
-    """Whether two rows may be divided by each other: same prompt, length, temperature, repeat, cache policy and settings
-    (models, dtype, device, threads, end-of-text, versions, processor)."""
+def comparable(row: Row, other: Row) -> bool:
+    """Return whether two rows may be divided by each other.
+
+    That takes the same prompt, length, temperature, repeat, cache policy and settings (models,
+    dtype, device, threads, end-of-text, versions, processor).
+    """
     return all(row[name] == other[name] for name in SAME_TASK)
 
 
-def baseline_of(row: dict, rows: list[dict]) -> dict | None:
-    """The plain run that a row may be compared with; None if it has none, as where only one of two models has a cache."""
+def baseline_of(row: Row, rows: list[Row]) -> Row | None:
+    """Return the plain run that a row may be compared with.
+
+    None if it has none, as where only one of two models has a cache.
+    """
     return next((other for other in rows if other["gamma"] == 0 and comparable(row, other)), None)

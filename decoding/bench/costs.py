@@ -1,4 +1,7 @@
-"""What speculation costs and how often it is right, each measured apart from any run: the inputs of the closed forms."""
+"""What speculation costs and how often it is right: the inputs of the closed forms.
+
+Each is measured apart from any run.
+"""
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
@@ -7,9 +10,9 @@ from time import perf_counter
 import torch
 
 from decoding.feed import Model
+from decoding.observer import synchronize
 from decoding.result import Round
 from decoding.sampling import Sampling, to_probs
-from decoding.observer import synchronize
 
 REPEATS = 7
 
@@ -21,7 +24,8 @@ class Costs:
     held: int  # tokens in the caches meanwhile
     target: list[float]  # T(n) at index n - 1: one forward over n new tokens, n = 1, 2, ...
     draft: list[float]
-    phases: dict[str, dict[str, float] | None] = field(default_factory=dict)  # of a round, by gamma: see `phase_seconds`
+    # by gamma, as text: the phases of a round, see `phase_seconds`
+    phases: dict[str, dict[str, float] | None] = field(default_factory=dict)
     load_seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -30,13 +34,17 @@ class Costs:
         return self.draft[0] / self.target[0]
 
     def v(self, gamma: int) -> float:
-        """Verifying gamma drafted tokens and one more over one target step; the paper takes 1."""
+        """Return the cost of verifying gamma drafted tokens and one more over one target step.
+
+        The paper takes 1.
+        """
         return self.target[gamma] / self.target[0]
 
 
 def measure_costs(target: Model, draft: Model, most: int, held: int = 128) -> Costs:
-    """T(1) .. T(most) of both models, medians, the sizes taken in turn so that a slow moment hits all of them.
+    """Return T(1) .. T(most) of both models, as medians.
 
+    The sizes are taken in turn, so that a slow moment hits all of them.
     held: tokens in the caches meanwhile, fewer where a context is too small.
     """
     held = min(held, target.config.n_ctx - most, draft.config.n_ctx - most)
@@ -45,11 +53,11 @@ def measure_costs(target: Model, draft: Model, most: int, held: int = 128) -> Co
 
 @torch.no_grad()
 def forward_seconds(model: Model, most: int, held: int) -> list[float]:
-    """Median seconds of a forward over 1 .. most tokens behind `held` others."""
+    """Return the median seconds of a forward over 1 .. most tokens after `held` others."""
     cache = model.new_cache(held + most)
     if held > 0:
         model.forward(torch.zeros(1, held, dtype=torch.long), cache, last=0)
-    times = [[] for _ in range(most)]
+    times: list[list[float]] = [[] for _ in range(most)]
     for repeat in range(REPEATS + 1):
         for n in range(1, most + 1):
             tokens = torch.zeros(1, n, dtype=torch.long)
@@ -65,21 +73,28 @@ def forward_seconds(model: Model, most: int, held: int) -> list[float]:
 
 
 def phase_seconds(rounds: Iterable[Round], gamma: int) -> dict[str, float] | None:
-    """Median seconds of each phase, "draft", "verify", "accept", of traced rounds with gamma drafted tokens; None if there
-    is no such round. For a run of its own: a trace waits for the device in every phase."""
+    """Return the median seconds of "draft", "verify" and "accept" in rounds with gamma drafted.
+
+    None if there is no such round. For a traced run of its own: a trace waits for the device in
+    every phase.
+    """
     seconds = [r.phase_seconds for r in rounds if len(r.drafted) == gamma]
     return {phase: median(s[phase] for s in seconds) for phase in seconds[0]} if seconds else None
 
 
 @torch.no_grad()
-def noise_free_alpha(target: Model, draft: Model, prompt: list[int], new_tokens: list[int], sampling: Sampling) -> float | None:
-    """The mean over the places of a text of sum_x min(p(x), q(x)): the chance that a token drafted there is accepted.
+def noise_free_alpha(target: Model, draft: Model, prompt: list[int], new_tokens: list[int],
+                     sampling: Sampling) -> float | None:
+    """Return the mean over the positions of a text of sum_x min(p(x), q(x)).
 
-    Leviathan et al. 2023, Theorem 3.5. No draw is involved, hence "noise-free"; greedy it is the share of places where both
-    models choose alike. None for a text without new tokens. Raises ValueError if it is longer than a model can read.
+    That is the chance that a token drafted there is accepted (Leviathan et al. 2023, Theorem 3.5).
+    No draw is involved, hence "noise-free"; greedy it is the fraction of positions where both
+    models choose alike. None for a text without new tokens. Raises ValueError if it is longer than
+    a model can read.
     """
     if not new_tokens:
         return None
     text = torch.tensor([prompt + new_tokens[:-1]])
-    p, q = (to_probs(model.forward(text, None, last=len(new_tokens))[0], sampling) for model in (target, draft))
+    p, q = (to_probs(model.forward(text, None, last=len(new_tokens))[0], sampling)
+            for model in (target, draft))
     return torch.minimum(p, q.to(p.device)).sum(-1).mean().item()

@@ -6,13 +6,13 @@ import torch
 
 
 def machine(device: str) -> dict[str, str | int]:
-    """Versions, threads and processor, as they belong beside every measured number."""
+    """Return versions, threads and processor, as they belong beside every measured number."""
     return {"device": device, "processor": processor(device), "threads": torch.get_num_threads(),
             "python": platform.python_version(), "torch": str(torch.__version__)}
 
 
 def processor(device: str) -> str:
-    """The name of what does the arithmetic."""
+    """Return the name of what does the arithmetic."""
     if device == "cuda":
         return torch.cuda.get_device_name()
     cpuinfo = Path("/proc/cpuinfo")  # Linux; elsewhere Python's own answer is good

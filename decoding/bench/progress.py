@@ -1,4 +1,7 @@
-"""A line on the terminal: how many runs are done, and how long the rest will take. Imports no torch."""
+"""A line on the terminal: how many runs are done, and how long the rest will take.
+
+Imports no torch.
+"""
 import sys
 from collections import Counter
 from time import monotonic
@@ -7,37 +10,51 @@ from decoding.bench.arms import Arm, Task
 
 
 class Progress:
-    """Counts runs on stderr; silent where that is no terminal. Time left is by tokens, apart for each cache policy."""
+    """Counts runs on stderr; silent where that is no terminal.
+
+    The time left is reckoned by tokens, apart for each cache policy.
+    """
 
     def __init__(self, runs: list[tuple[Arm, Task]]) -> None:
         self.total, self.finished = len(runs), 0
-        self.left, self.tokens, self.seconds = Counter(), Counter(), Counter()  # by cache policy
+        # by cache policy
+        self.left: Counter[str] = Counter()
+        self.tokens: Counter[str] = Counter()
+        self.seconds: dict[str, float] = {}
         for arm, task in runs:
             self.left[arm.cache] += task.length
         self.visible = sys.stderr.isatty()
         self.last = monotonic()
 
-    def done(self, arm_cache: str, length: int) -> None:
-        """One more run, with this cache policy and so many new tokens, is finished."""
+    def done(self, cache: str, length: int) -> None:
+        """Count one more run, with this cache policy and so many new tokens."""
         now = monotonic()
-        self.left[arm_cache] -= length
-        self.tokens[arm_cache] += length
-        self.seconds[arm_cache] += now - self.last
+        self.left[cache] -= length
+        self.tokens[cache] += length
+        self.seconds[cache] = self.seconds.get(cache, 0.0) + now - self.last
         self.finished, self.last = self.finished + 1, now
         if self.visible:
-            print(f"\r{self.finished} of {self.total} runs, {clock(self.seconds_left())} left\033[K", end="", file=sys.stderr,
-                  flush=True)
+            line = f"{self.finished} of {self.total} runs, {clock(self.seconds_left())} left"
+            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
     def seconds_left(self) -> float:
-        """What is left at the pace so far; a cache policy not met yet is taken to be like the others."""
-        overall = self.seconds.total() / self.tokens.total()
-        return sum(left * (self.seconds[cache] / self.tokens[cache] if self.tokens[cache] else overall)
+        """Return what is left at the pace so far.
+
+        A cache policy not met yet is taken to be like the others.
+        """
+        overall = sum(self.seconds.values()) / self.tokens.total()
+        return sum(left * (self.seconds[cache] / self.tokens[cache] if cache in self.seconds
+                           else overall)
                    for cache, left in self.left.items())
 
     def close(self) -> None:
+        """Wipe the line away."""
         if self.visible:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def clock(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+    """Return a duration in the largest unit that it has one of."""
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"

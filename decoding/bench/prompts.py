@@ -1,7 +1,8 @@
-"""Prompts of different kinds: how well a draft guesses depends on what is written. Imports no torch.
+"""Prompts of different kinds: how well a draft guesses depends on what is written.
 
-A file of prompts is UTF-8 text. A line `=== kind` begins a prompt, which goes on to the next such line and is used whole,
-but for line breaks at its ends. A file without such a line is one prompt, whose kind is the file's name.
+A file of prompts is UTF-8 text. A line `=== kind` begins a prompt, which goes on to the next such
+line and is used whole, but for line breaks at its ends. A file without such a line is one prompt,
+whose kind is the file's name. Imports no torch.
 """
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ DEFAULT = Path(__file__).with_name("prompts.txt")
 
 
 def default_prompts(target: str) -> dict[str, str]:
-    """The text of each kind. Without code where the target has never seen any."""
+    """Return the text of each kind, without code where the target has never seen any."""
     prompts = read_prompts(DEFAULT)
     if target in BUNDLED:
         del prompts["code"]
@@ -20,7 +21,10 @@ def default_prompts(target: str) -> dict[str, str]:
 
 
 def read_prompts(path: str | Path) -> dict[str, str]:
-    """The text of each kind in a file. Raises ValueError if it cannot be read, or a prompt is empty or there is none."""
+    """Return the text of each kind in a file.
+
+    Raises ValueError if it cannot be read, or a prompt is empty, or there is none.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -37,5 +41,6 @@ def read_prompts(path: str | Path) -> dict[str, str]:
         if not kind or kinds.count(kind) > 1:
             raise ValueError(f"each prompt of {path} needs a kind of its own, and {kind!r} is none")
         if not prompt.strip():
-            raise ValueError(f"{path} has no text for the prompt {kind!r}; give at least one prompt")
+            raise ValueError(f"{path} has no text for the prompt {kind!r}; "
+                             "give at least one prompt")
     return dict(zip(kinds, texts))

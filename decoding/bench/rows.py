@@ -1,38 +1,44 @@
-"""Rows of measurements, one JSON object on a line, written as soon as they are measured. Imports no torch."""
+"""Rows of measurements, one JSON object on a line, written as soon as they are measured.
+
+Imports no torch.
+"""
 import json
 from pathlib import Path
 
+from decoding.bench.arms import Row
 from weights.output import replacing
 
 ROWS = "rows.jsonl"  # the file of a folder of results that holds them
-IDENTITY = ("gamma", "cache", "kind", "prompt_sha256", "length", "temperature", "repeat")  # what makes a row that row
+# The columns that identify a measurement.
+IDENTITY = ("gamma", "cache", "kind", "prompt_sha256", "length", "temperature", "repeat")
 
 
-class Rows(list):
+class Rows(list[Row]):
     """The rows of a file, which grows with the list."""
 
-    def __init__(self, path: Path, settings: dict) -> None:
-        """Read what an earlier run left. Raises ValueError if it was measured under other settings."""
+    def __init__(self, path: Path, settings: Row) -> None:
+        """Read what an earlier run left. Raises ValueError if it was measured otherwise."""
         super().__init__(read_rows(path) if path.exists() else [])
         self.path = path
         check_settings(path, self, settings)
 
-    def append(self, row: dict) -> None:
-        """One more row, on the disk first."""
+    def append(self, row: Row) -> None:
+        """Add a row, on the disk first."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, allow_nan=False) + "\n")
         super().append(row)
 
 
-def have(rows: list[dict], identity: dict) -> bool:
-    """Whether the row of this identity has been measured."""
+def is_measured(rows: list[Row], identity: Row) -> bool:
+    """Return whether there is a row of this identity."""
     return any(all(row[name] == identity[name] for name in IDENTITY) for row in rows)
 
 
-def read_rows(path: Path) -> list[dict]:
-    """The rows of a file. A last line that was cut off while it was written is removed from the file.
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file.
 
-    Raises ValueError for a line that is no row.
+    A last line that was cut off while it was written is removed from the file. Raises ValueError
+    for a line that is no row.
     """
     text = path.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
@@ -51,10 +57,14 @@ def read_rows(path: Path) -> list[dict]:
     return rows
 
 
-def check_settings(path: Path, rows: list[dict], settings: dict) -> None:
-    """Rows measured under different settings must not meet in one table. Raises ValueError and names the first difference."""
+def check_settings(path: Path, rows: list[Row], settings: Row) -> None:
+    """Raise ValueError, with the first difference, for rows measured under other settings.
+
+    Such rows must not meet in one table.
+    """
     for row in rows:
         for name in sorted(settings.keys() | row["settings"].keys()):
             old, new = row["settings"].get(name), settings.get(name)
             if old != new:
-                raise ValueError(f"{path} was measured with {name} {old!r}, and now it is {new!r}; choose another --out")
+                raise ValueError(f"{path} was measured with {name} {old!r}, and now it is {new!r}; "
+                                 "choose another --out")

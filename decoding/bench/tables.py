@@ -1,51 +1,57 @@
-"""Rows become Markdown tables. A number here is a median over the repeats of one task, or a mean of such medians."""
+"""Rows become Markdown tables.
+
+A number here is a median over the repeats of one task, or a mean of such medians.
+"""
 from collections.abc import Callable, Iterable
 from statistics import fmean, median
+from typing import Any
 
+from decoding.bench.arms import Row
 from decoding.bench.costs import Costs
 from weights.console import number
 
-Row = dict
 MISSING = "n/a"
+Column = Callable[[Any], str]  # what it makes of one group
 
 
-def select(rows: list[Row], **wanted) -> list[Row]:
-    """The rows that have all these values."""
+def select(rows: list[Row], **wanted: Any) -> list[Row]:
+    """Return the rows that have all these values."""
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
 def values(rows: list[Row], name: str) -> list[float]:
-    """What the rows have under this name, without those that have nothing."""
+    """Return what the rows have under this name, without those that have nothing."""
     return [row[name] for row in rows if row[name] is not None]
 
 
-def tasks(rows: list[Row]) -> list[list[Row]]:
-    """The repeats of each task together: same prompt, length and temperature, and the same arm."""
+def by_task(rows: list[Row]) -> list[list[Row]]:
+    """Return the repeats of each task together: the same prompt, length, temperature and arm."""
+    names = ("prompt_sha256", "length", "temperature", "gamma", "cache")
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(row[n] for n in ("prompt_sha256", "length", "temperature", "gamma", "cache")), []).append(row)
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
     return list(groups.values())
 
 
 def medians(rows: list[Row], name: str) -> list[float]:
-    """The number of each test: the median over the repeats of its task, for those that have a value."""
-    return [median(found) for found in (values(task, name) for task in tasks(rows)) if found]
+    """Return the number of each test that has one: the median over the repeats of its task."""
+    return [median(found) for found in (values(task, name) for task in by_task(rows)) if found]
 
 
 def mean(rows: list[Row], name: str) -> float | None:
-    """The mean over the tests; None where no row has a value."""
+    """Return the mean over the tests; None where no row has a value."""
     found = medians(rows, name)
     return fmean(found) if found else None
 
 
-def share(rows: list[Row], part: str, whole: str) -> float | None:
-    """Counts of all rows together: sum of the parts over sum of the wholes."""
+def pooled(rows: list[Row], part: str, whole: str) -> float | None:
+    """Return the sum of the parts over the sum of the wholes, of all rows together."""
     total = sum(row[whole] for row in rows)
     return sum(row[part] for row in rows) / total if total else None
 
 
 def spread(rows: list[Row], name: str) -> str:
-    """From the lowest to the highest single run."""
+    """Return the lowest and the highest single run."""
     found = values(rows, name)
     return f"{min(found):.2f}–{max(found):.2f}" if found else MISSING
 
@@ -54,80 +60,109 @@ def gammas(rows: list[Row]) -> list[int]:
     return sorted({row["gamma"] for row in rows if row["gamma"] > 0})
 
 
+def temperatures(rows: list[Row]) -> list[float]:
+    return sorted({row["temperature"] for row in rows})
+
+
+def kinds(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(row["kind"] for row in rows))
+
+
 def best_gamma(rows: list[Row], temperature: float) -> int | None:
-    """The gamma with the highest mean speed-up, all models cached; None where no speed-up was measured."""
-    found = {gamma: mean(select(rows, gamma=gamma, temperature=temperature, cache="both"), "speedup") for gamma in gammas(rows)}
-    found = {gamma: speedup for gamma, speedup in found.items() if speedup is not None}
-    return max(found, key=found.get) if found else None
+    """Return the gamma with the highest mean speed-up, all models cached.
+
+    None where no speed-up was measured.
+    """
+    cached = select(rows, temperature=temperature, cache="both")
+    found = {gamma: mean(select(cached, gamma=gamma), "speedup") for gamma in gammas(rows)}
+    measured = {gamma: speedup for gamma, speedup in found.items() if speedup is not None}
+    return max(measured, key=lambda gamma: measured[gamma]) if measured else None
 
 
-def markdown(header: dict[str, Callable], groups: Iterable) -> str:
-    """A table: for each group, what each column's function makes of it."""
-    lines = [list(header), ["---"] * len(header), *([column(group) for column in header.values()] for group in groups)]
+def markdown(columns: dict[str, Column], groups: Iterable) -> str:
+    """Return a table: for each group, what each column's function makes of it."""
+    lines = [list(columns), ["---"] * len(columns),
+             *([column(group) for column in columns.values()] for group in groups)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def average(name: str, form: str) -> Column:
+    """Return a column: the mean of this number."""
+    return lambda group: number(mean(group, name), form)
+
+
+def rate(part: str, whole: str) -> Column:
+    """Return a column: this part of this whole."""
+    return lambda group: number(pooled(group, part, whole), ".2f")
+
+
+TEMPERATURE: dict[str, Column] = {"temperature": lambda g: f"{g[0]['temperature']:g}"}
+TESTS: dict[str, Column] = {"tests": lambda g: str(len(by_task(g)))}
+
+
 def by_prompt(rows: list[Row]) -> str:
-    """Pair, prompt, acceptance rate, speed-up, at the best gamma of each temperature."""
+    """Return pair, prompt, acceptance rate, speed-up, at the best gamma of each temperature."""
     cached = select(rows, cache="both")
     groups = [select(cached, kind=kind, temperature=t, gamma=best_gamma(rows, t))
-              for t in temperatures(rows) for kind in dict.fromkeys(row["kind"] for row in rows)]
+              for t in temperatures(rows) for kind in kinds(rows)]
     return markdown({
         "pair": lambda g: f"{g[0]['settings']['target']} / {g[0]['settings']['draft']}",
         "prompt": lambda g: g[0]["kind"],
-        "temperature": lambda g: f"{g[0]['temperature']:g}",
+        **TEMPERATURE,
         "γ": lambda g: str(g[0]["gamma"]),
-        "acceptance rate (accepted/tested)": lambda g: number(share(g, "accepted", "tested"), ".2f"),
-        "α = mean Σ min(p, q)": lambda g: number(mean(g, "alpha"), ".2f"),
-        "speed-up": lambda g: number(mean(g, "speedup"), ".2f"),
+        "acceptance rate (accepted/tested)": rate("accepted", "tested"),
+        "α = mean Σ min(p, q)": average("alpha", ".2f"),
+        "speed-up": average("speedup", ".2f"),
         "lowest to highest run": lambda g: spread(g, "speedup"),
     }, filter(None, groups))
 
 
 def by_gamma(rows: list[Row]) -> str:
-    """Gamma, mean speed-up, tokens per second, number of tests, beside what the closed forms predict."""
-    groups = [select(rows, cache="both", gamma=gamma, temperature=t) for t in temperatures(rows) for gamma in gammas(rows)]
+    """Return speed-up and tokens per second of each gamma, beside what the closed forms predict."""
+    groups = [select(rows, cache="both", gamma=gamma, temperature=t)
+              for t in temperatures(rows) for gamma in gammas(rows)]
     return markdown({
-        "temperature": lambda g: f"{g[0]['temperature']:g}",
+        **TEMPERATURE,
         "γ": lambda g: str(g[0]["gamma"]),
-        "mean speed-up": lambda g: number(mean(g, "speedup"), ".2f"),
-        "tokens/s": lambda g: number(mean(g, "tokens_per_second"), ".1f"),
-        "plain tokens/s": lambda g: number(mean(g, "baseline_tokens_per_second"), ".1f"),
-        "latency": lambda g: number(minus(mean(g, "latency_reduction_percent")), "+.0f") + " %",
-        "tokens per round": lambda g: number(mean(g, "tokens_per_round"), ".2f"),
-        "accepted/drafted": lambda g: number(share(g, "accepted", "drafted"), ".2f"),
-        "predicted, paper (v = 1)": lambda g: number(mean(g, "predicted_speedup_paper"), ".2f"),
-        "predicted, measured v": lambda g: number(mean(g, "predicted_speedup"), ".2f"),
-        "rounds with k = γ": lambda g: number(mean(g, "full_rounds_speedup"), ".2f"),
-        "tests": lambda g: str(len(tasks(g))),
+        "mean speed-up": average("speedup", ".2f"),
+        "tokens/s": average("tokens_per_second", ".1f"),
+        "plain tokens/s": average("baseline_tokens_per_second", ".1f"),
+        "latency": latency,
+        "tokens per round": average("tokens_per_round", ".2f"),
+        "accepted/drafted": rate("accepted", "drafted"),
+        "predicted, paper (v = 1)": average("predicted_speedup_paper", ".2f"),
+        "predicted, measured v": average("predicted_speedup", ".2f"),
+        "rounds with k = γ": average("full_rounds_speedup", ".2f"),
+        **TESTS,
     }, filter(None, groups))
 
 
+def latency(group: list[Row]) -> str:
+    """Return how much more or less time a token takes than in the plain loop."""
+    saved = mean(group, "latency_reduction_percent")
+    return number(None if saved is None else -saved, "+.0f") + " %"
+
+
 def by_cache(rows: list[Row]) -> str:
-    """Every cache policy; a speed-up only over the plain loop of the same policy."""
+    """Return every cache policy; a speed-up only over the plain loop of the same policy."""
+    caches = dict.fromkeys(row["cache"] for row in rows)
     groups = [select(rows, cache=cache, gamma=gamma, temperature=t) for t in temperatures(rows)
-              for gamma in [0, *gammas(rows)] for cache in dict.fromkeys(row["cache"] for row in rows)]
+              for gamma in [0, *gammas(rows)] for cache in caches]
     return markdown({
-        "temperature": lambda g: f"{g[0]['temperature']:g}",
+        **TEMPERATURE,
         "γ": lambda g: str(g[0]["gamma"] or "plain"),
         "cache": lambda g: g[0]["cache"],
-        "tokens/s": lambda g: number(mean(g, "tokens_per_second"), ".1f"),
-        "speed-up": lambda g: number(mean(g, "speedup"), ".2f"),
-        "tests": lambda g: str(len(tasks(g))),
+        "tokens/s": average("tokens_per_second", ".1f"),
+        "speed-up": average("speedup", ".2f"),
+        **TESTS,
     }, filter(None, groups))
 
 
 def verify_cost(costs: Costs) -> str:
-    """T(n), and T(n)/T(1), of both models."""
-    def cell(seconds: list[float]) -> Callable:
+    """Return T(n), and T(n)/T(1), of both models."""
+    def column(seconds: list[float]) -> Column:
         return lambda n: f"{1000 * seconds[n - 1]:.2f} ms, {seconds[n - 1] / seconds[0]:.2f}"
-    return markdown({"n": str, "target T(n), T(n)/T(1)": cell(costs.target), "draft T(n), T(n)/T(1)": cell(costs.draft)},
+    return markdown({"n": str,
+                     "target T(n), T(n)/T(1)": column(costs.target),
+                     "draft T(n), T(n)/T(1)": column(costs.draft)},
                     range(1, len(costs.target) + 1))
-
-
-def temperatures(rows: list[Row]) -> list[float]:
-    return sorted({row["temperature"] for row in rows})
-
-
-def minus(value: float | None) -> float | None:
-    return None if value is None else -value

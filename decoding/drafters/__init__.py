@@ -1,4 +1,4 @@
-"""What proposes tokens: a small model, a look back into the text, or anything with a drafter's four names."""
+"""What proposes tokens: a model, a look back into the text, anything that is a `Drafter`."""
 from decoding.drafters.interface import Drafter, Silent
 from decoding.drafters.lookup import LookupDrafter
 from decoding.drafters.model import ModelDrafter

@@ -24,7 +24,10 @@ class Drafter(Protocol):
 
     def propose(self, tokens: list[int], k: int, sampling: Sampling,
                 generator: Generator) -> tuple[Tensor, Tensor]:
-        """Return at most k ids that may follow, (k,), and the rows q they were drawn from, (k, n_vocab)."""
+        """Return at most k ids that may follow, and the q they were drawn from.
+
+        (k,) and (k, n_vocab).
+        """
         ...
 
     def rewind(self, length: int) -> tuple[int, int] | None:

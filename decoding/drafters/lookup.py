@@ -10,11 +10,11 @@ from decoding.sampling import Sampling
 
 
 class LookupDrafter:
-    """Proposes what followed the last time. It costs nothing, and is good where text repeats itself.
+    """Proposes what followed the last time. Costs nothing; good where text repeats itself.
 
-    Prompt lookup decoding (Saxena 2023). The last `n` tokens are looked for in the text before them,
-    the latest match wins, and if there is none a shorter ending is tried. What is found is certain,
-    so q is one-hot.
+    Prompt lookup decoding (Saxena 2023). The last `n` tokens are looked for in the text before
+    them, the latest match wins, and if there is none a shorter ending is tried. What is found is
+    certain, so q is one-hot.
     """
 
     n_ctx = math.inf

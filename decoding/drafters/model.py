@@ -26,8 +26,8 @@ class ModelDrafter:
         """Draw k ids (k,) from the rows q (k, n_vocab), all on the model's device.
 
         The first step also reads what was settled since the last call: one token, or two after full
-        acceptance, when the last drafted token was kept but never fed. The token drafted last is not
-        fed at all.
+        acceptance, when the last drafted token was kept but never fed. The token drafted last is
+        not fed at all.
         """
         drafted, q = NOTHING, []
         for _ in range(k):

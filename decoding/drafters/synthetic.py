@@ -1,4 +1,4 @@
-"""A draft whose acceptance is chosen, to see what acceptance alone does and to check the formulas."""
+"""A draft whose acceptance is chosen: what acceptance alone does, and a check of the formulas."""
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -38,8 +38,8 @@ class SyntheticDrafter:
         Raises ValueError unless the run is greedy.
         """
         if not sampling.greedy:
-            raise ValueError("a synthetic draft knows what the target chooses, not what it will draw: "
-                             "greedy runs only")
+            raise ValueError("a synthetic draft knows what the target chooses, not what it will "
+                             "draw: greedy runs only")
         right = torch.tensor(self.text[len(tokens) : len(tokens) + k], dtype=torch.long)
         lucky = uniform(right.shape, self.chance, right.device) < self.alpha
         drafted = torch.where(lucky, right, (right + 1) % self.n_vocab)

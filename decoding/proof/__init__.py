@@ -1,6 +1,7 @@
 """The proof that speculative sampling keeps the target's distribution, to be read and run.
 
-enumerate: every way a random program can go, with its probability. distributions: of whole texts, by
-definition and by enumeration of the real loops. toys: models small enough for it. mistakes: wrong
-rules and drafters, each of which the enumeration tells from the right one.
+enumerate: every way a random program can go, with its probability.
+distributions: of whole texts, by definition and by enumeration of the real loops.
+toys: models small enough for it.
+mistakes: wrong rules and drafters, each of which the enumeration tells from the right one.
 """

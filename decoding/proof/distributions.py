@@ -1,4 +1,4 @@
-"""The distribution of whole texts, {text: probability}: by definition, and by enumeration of a loop."""
+"""The distribution of whole texts, {text: probability}: by definition, and by enumeration."""
 import torch
 
 from decoding.acceptance import accept_sampled

@@ -67,7 +67,10 @@ class Paths:
 
 
 class Uniform:
-    """A number from [0, 1) of which only the comparisons so far are known: it lies in [low, high)."""
+    """A number from [0, 1) of which only the comparisons so far are known.
+
+    It lies in [low, high).
+    """
 
     def __init__(self, paths: Paths) -> None:
         self.paths, self.low, self.high = paths, 0.0, 1.0

@@ -1,77 +1,98 @@
 """Small models for tests: quick, exact, and unforgiving about positions and caches."""
 import math
 import random
-from dataclasses import replace
-from types import SimpleNamespace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
+from decoding.feed import Cache, Model
+from decoding.random import Generator
+from decoding.sampling import Sampling
 from model import GPT2, GPT2Config
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """All that the loops ask of a model's configuration."""
+
+    n_vocab: int = 3
+    n_ctx: int = 16
 
 
 class TextCache:
     """A cache that keeps the ids themselves, so that one look shows what a loop left in it."""
 
-    def __init__(self, capacity):
-        self.ids, self.capacity = [], capacity
+    def __init__(self, capacity: int) -> None:
+        self.ids: list[int] = []
+        self.capacity = capacity
 
     @property
-    def length(self):
+    def length(self) -> int:
         return len(self.ids)
 
-    def truncate(self, length):
+    def truncate(self, length: int) -> None:
         assert 0 <= length <= self.length
         del self.ids[length:]
 
 
 class HashModel:
-    """Logits that depend on every id so far: one random row for each text. A wrong token in a cache gives other logits.
+    """Logits that depend on every id so far: one random row for each text.
 
+    A wrong token in a cache gives other logits.
     never: ids of probability 0, whatever the text.
     """
 
-    def __init__(self, seed, n_vocab=3, n_ctx=16, never=()):
-        self.config = SimpleNamespace(n_vocab=n_vocab, n_ctx=n_ctx)
-        self.seed, self.never, self.rows = seed, never, {}
+    def __init__(self, seed: int, n_vocab: int = 3, n_ctx: int = 16,
+                 never: Sequence[int] = ()) -> None:
+        self.config = Sizes(n_vocab, n_ctx)
+        self.seed, self.never = seed, list(never)
+        self.rows: dict[tuple[int, ...], Tensor] = {}
 
-    def new_cache(self, capacity):
+    def new_cache(self, capacity: int) -> TextCache:
         return TextCache(capacity)
 
-    def row(self, text):
+    def row(self, text: tuple[int, ...]) -> Tensor:
+        """Return the logits of the token after a text, (n_vocab,)."""
         if text not in self.rows:
             numbers = random.Random(f"{self.seed} {text}")
-            row = torch.tensor([numbers.gauss(0, 1.5) for _ in range(self.config.n_vocab)], dtype=torch.float64)
-            row[list(self.never)] = -math.inf
-            self.rows[text] = row
+            logits = [numbers.gauss(0, 1.5) for _ in range(self.config.n_vocab)]
+            self.rows[text] = torch.tensor(logits, dtype=torch.float64)
+            self.rows[text][self.never] = -math.inf
         return self.rows[text]
 
-    def forward(self, tokens, cache=None, last=None):
+    def forward(self, tokens: Tensor, cache: TextCache | None = None,
+                last: int | None = None) -> Tensor:
+        """Return a row for each of the last positions. (1, T) -> (1, last or T, n_vocab)"""
         new = tokens[0].tolist()
         text = new if cache is None else cache.ids + new
-        assert new and len(text) <= self.config.n_ctx and (cache is None or len(text) <= cache.capacity)
+        assert new and len(text) <= self.config.n_ctx
         if cache is not None:
+            assert len(text) <= cache.capacity
             cache.ids = text
         last = len(new) if last is None else last
         rows = [self.row(tuple(text[:end])) for end in range(len(text) - last + 1, len(text) + 1)]
-        return torch.stack(rows)[None] if rows else torch.empty(1, 0, self.config.n_vocab, dtype=torch.float64)
+        nothing = torch.empty(0, self.config.n_vocab, dtype=torch.float64)
+        return (torch.stack(rows) if rows else nothing)[None]
 
 
 class MemorylessModel(HashModel):
     """The same distribution after every text."""
 
-    def __init__(self, probs, n_ctx=16):
+    def __init__(self, probs: list[float], n_ctx: int = 16) -> None:
         super().__init__(seed=0, n_vocab=len(probs), n_ctx=n_ctx)
         self.logits = torch.tensor(probs, dtype=torch.float64).log()
 
-    def row(self, text):
+    def row(self, text: tuple[int, ...]) -> Tensor:
         return self.logits
 
 
 class Untouchable:
     """A model that nobody may run."""
 
-    config = SimpleNamespace(n_vocab=3, n_ctx=16)
+    config = Sizes()
 
     def forward(self, *_, **__):
         raise AssertionError("the model was run")
@@ -80,41 +101,53 @@ class Untouchable:
 
 
 class Parrot:
-    """A drafter without a model: it repeats the last token, with a one-hot q, and never more than `most` times."""
+    """A drafter that repeats the last token, with a one-hot q.
 
-    def __init__(self, n_vocab=3, n_ctx=16, most=99):
+    most: how often at most.
+    """
+
+    def __init__(self, n_vocab: int = 3, n_ctx: int = 16, most: int = 99) -> None:
         self.n_vocab, self.n_ctx, self.most = n_vocab, n_ctx, most
 
-    def start(self, prompt, capacity):
+    def start(self, prompt: list[int], capacity: int) -> None:
         pass
 
-    def propose(self, tokens, k, sampling, generator):
+    def propose(self, tokens: list[int], k: int, sampling: Sampling,
+                generator: Generator) -> tuple[Tensor, Tensor]:
         ids = torch.tensor(tokens[-1:] * min(k, self.most), dtype=torch.long)
         return ids, F.one_hot(ids, self.n_vocab).double()
 
-    def rewind(self, length):
-        return None
+    def rewind(self, length: int) -> None:
+        pass
 
 
 class Spy:
-    """Any model, with a record of what it read: one (ids already in its cache, new ids) for each forward."""
+    """Any model, with a record of what it read.
 
-    def __init__(self, model):
-        self.model, self.config, self.reads, self.cache = model, model.config, [], None
+    reads: for each forward, how many ids were in the cache, and the new ones.
+    """
 
-    def new_cache(self, capacity):
+    def __init__(self, model: Model) -> None:
+        self.model, self.config = model, model.config
+        self.reads: list[tuple[int, list[int]]] = []
+        self.cache: Cache | None = None
+
+    def new_cache(self, capacity: int) -> Cache:
         self.cache = self.model.new_cache(capacity)
         return self.cache
 
-    def forward(self, tokens, cache=None, last=None):
+    def forward(self, tokens: Tensor, cache: Cache | None = None,
+                last: int | None = None) -> Tensor:
         self.reads.append((0 if cache is None else cache.length, tokens[0].tolist()))
         return self.model.forward(tokens, cache, last=last)
 
 
-def tiny_pair(n_ctx=256, draft_ctx=256, dtype=torch.float64):
-    """Two GPT-2s of random weights, which write varied text: the draft is the target with noise and is right half the time.
+def tiny_pair(n_ctx: int = 256, draft_ctx: int = 256,
+              dtype: torch.dtype = torch.float64) -> tuple[GPT2, GPT2]:
+    """Return two GPT-2s of random weights, which write varied text.
 
-    The weights are always the same; n_ctx and draft_ctx only say how many tokens the two can read.
+    The draft is the target with noise and is right half the time. The weights are always the same.
+    n_ctx, draft_ctx: how many tokens the two can read.
     """
     generator = torch.Generator().manual_seed(0)
     config = GPT2Config(n_layer=2, n_head=2, n_embd=16, n_vocab=24, n_ctx=256)
@@ -128,34 +161,37 @@ def tiny_pair(n_ctx=256, draft_ctx=256, dtype=torch.float64):
     return target.eval(), draft.eval()
 
 
-def random_prompt(length, n_vocab=24):
+def random_prompt(length: int, n_vocab: int = 24) -> list[int]:
+    """Return a prompt, the same for every call with this length."""
     numbers = random.Random(length)
     return [numbers.randrange(n_vocab) for _ in range(length)]
 
 
-def plain_probs(logits, sampling):
-    """to_probs for one row of Python numbers, slow and obvious."""
+def plain_probs(logits: list[float], sampling: Sampling) -> list[float]:
+    """Return what to_probs does for one row of Python numbers: slow and obvious."""
     ids, best = range(len(logits)), max(logits)
     if sampling.temperature == 0:
         return [float(i == logits.index(best)) for i in ids]
     weights = [math.exp((logit - best) / sampling.temperature) for logit in logits]
     kept = sorted(ids, key=lambda i: (-weights[i], i))[: sampling.top_k]
     if sampling.top_p is not None and sampling.top_p < 1:
-        total, mass = sum(weights[i] for i in kept), 0.0
-        for count, i in enumerate(kept, 1):
-            mass += weights[i] / total
-            if mass >= sampling.top_p:
-                break
+        total, mass, count = sum(weights[i] for i in kept), 0.0, 0
+        while mass < sampling.top_p and count < len(kept):
+            mass += weights[kept[count]] / total
+            count += 1
         kept = kept[:count]
-    kept = set(kept)
-    total = sum(weights[i] for i in kept)
-    return [weights[i] / total if i in kept else 0.0 for i in ids]
+    total, chosen = sum(weights[i] for i in kept), set(kept)
+    return [weights[i] / total if i in chosen else 0.0 for i in ids]
 
 
-def chi_square_p_value(counts, expected):
-    """How likely counts at least this far from the expected ones are, if these are right. Every expectation should be >= 5."""
+def chi_square_p_value(counts: Sequence[float], expected: Sequence[float]) -> float:
+    """Return how likely counts at least this far from the expected ones are, if these are right.
+
+    Every expectation should be at least 5.
+    """
     assert len(counts) == len(expected) > 1 and min(expected) >= 5
     statistic = sum((c - e) ** 2 / e for c, e in zip(counts, expected))
-    # With n cells the statistic has the chi-square law of n - 1 degrees of freedom, a regularised gamma function.
+    # With n cells the statistic has the chi-square distribution of n - 1 degrees of freedom, a
+    # regularised gamma function.
     half = torch.tensor([(len(counts) - 1) / 2, statistic / 2], dtype=torch.float64)
     return torch.special.gammaincc(half[0], half[1]).item()

@@ -18,7 +18,7 @@ def cache_bytes(n_layer, n_embd, length, size):
 
 
 def visible(start, T):
-    """The triangle at the wrong corner: new tokens see the beginning of the text, and not one another."""
+    """The triangle at the wrong corner: new tokens see the beginning, not one another."""
     return torch.ones(T, start + T, dtype=torch.bool).tril()
 
 

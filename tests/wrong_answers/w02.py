@@ -10,7 +10,7 @@ def emitted(drafted, choices):
     """Forgets the bonus."""
     for i, (ours, theirs) in enumerate(zip(drafted, choices)):
         if ours != theirs:
-            return drafted[:i] + [theirs]
+            return [*drafted[:i], theirs]
     return drafted
 
 

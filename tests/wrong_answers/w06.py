@@ -21,7 +21,7 @@ def repaired_rule(drafted, q, p, generator):
 
 
 def ends_well(tokens, eos, max_new_tokens):
-    """Looks at the last token only: an end-of-text before it goes unnoticed if another one follows."""
+    """Looks at the last token only: misses an end-of-text that another token follows."""
     return (eos not in tokens or tokens[-1] == eos) and len(tokens) <= max_new_tokens
 
 

@@ -1,0 +1,133 @@
+"""Both sides of the comparison with transformers: loading, decoding, and what a pass costs."""
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from transformers import GPT2LMHeadModel
+
+from decoding import autoregressive, speculative_greedy
+from decoding.observer import synchronize
+from model import GPT2
+from model.fast.cuda_graphs import Graphed
+from weights import load_fast
+
+PROMPT = list(range(1000, 1016))
+PASS_SIZES = (1, 2, 3, 5, 9)  # the tokens of the passes that are timed
+
+Decoding = GPT2 | Graphed
+Arm = tuple[str, int]  # who decodes, and gamma; 0 is plain decoding
+Run = Callable[[int, int], list[int]]  # (new tokens, gamma) -> their ids
+
+
+def load_both(folder: Path, dtype: torch.dtype, tokens_per_pass: tuple[int, ...],
+              options: argparse.Namespace) -> tuple[dict[int, GPT2], Any]:
+    """Load the same weights into our model, one laid out for each size of pass, and into theirs."""
+    theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
+    theirs = theirs.eval().to(options.device)
+    theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
+    ours = {n: load_fast(folder, options.device, dtype, options.linear, n) for n in tokens_per_pass}
+    return ours, theirs
+
+
+def ready(model: GPT2, verified: set[int], options: argparse.Namespace) -> Decoding:
+    """Return the model as it decodes: with --compile as CUDA graphs.
+
+    verified: the sizes of the target's passes, recorded beside those of PASS_SIZES.
+    """
+    return Graphed(model, tuple({*PASS_SIZES, *verified})) if options.compile else model
+
+
+def make_arms(ours: dict[int, Decoding], theirs: Any, our_draft: Decoding, their_draft: Any,
+              per_round: dict[int, float], options: argparse.Namespace) -> dict[Arm, Run]:
+    """Return for each arm a function that continues PROMPT and returns the new ids.
+
+    ours: the target, by the size of pass it is laid out for: the largest verified, and maybe 1.
+    per_round: where our last run leaves its tokens per round, for each gamma.
+    """
+    prompt = torch.tensor([PROMPT], device=options.device)
+    plain, verifier = ours[min(ours)], ours[max(ours)]
+
+    def generate(n: int, gamma: int) -> list[int]:
+        assistant = {}
+        if gamma > 0:
+            their_draft.generation_config.update(num_assistant_tokens=gamma,
+                                                 num_assistant_tokens_schedule="constant",
+                                                 assistant_confidence_threshold=0.0)
+            assistant = {"assistant_model": their_draft}
+        ids = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=n,
+                              **assistant)
+        return ids[0, len(PROMPT):].tolist()
+
+    def decode(n: int, gamma: int) -> list[int]:
+        if gamma == 0:
+            return autoregressive(plain, PROMPT, n).tokens
+        run = speculative_greedy(verifier, our_draft, PROMPT, n, gamma=gamma)
+        per_round[gamma] = len(run.tokens) / len(run.rounds)
+        return run.tokens
+
+    def decode_plainly_as_verifier(n: int, gamma: int) -> list[int]:
+        return autoregressive(verifier, PROMPT, n).tokens
+
+    arms: dict[Arm, Run] = {}
+    for gamma in [0, *options.gammas]:
+        arms["ours", gamma], arms["transformers", gamma] = decode, generate
+    return arms | {("ours, laid out for verifying", 0): decode_plainly_as_verifier}
+
+
+def race(arms: dict[Arm, Run], options: argparse.Namespace, title: str,
+         say: Callable[[str], None]) -> tuple[dict[Arm, list[float]], dict[Arm, bool]]:
+    """Return the seconds of every run of each arm, and whether any of its ids was wrong."""
+    right = [PROMPT[-1] + 1 + i for i in range(options.tokens)]
+    times: dict[Arm, list[float]] = {arm: [] for arm in arms}
+    wrong = dict.fromkeys(arms, False)
+    for (_, gamma), run in arms.items():
+        run(4, gamma)  # the first calls of a process are slow
+    for repeat in range(options.repeats):
+        for arm, run in arms.items():
+            who, gamma = arm
+            start = time.perf_counter()
+            ids = run(options.tokens, gamma)
+            times[arm].append(time.perf_counter() - start)
+            wrong[arm] |= ids != right
+            say(f"{title}, run {repeat + 1} of {options.repeats}: {who}, gamma {gamma}: "
+                f"{times[arm][-1]:.1f} s")
+    return times, wrong
+
+
+def passes(models: dict[int, Decoding]) -> dict[int, dict[int, float]]:
+    """Return, for each model, the median seconds of one pass over n tokens after the prompt.
+
+    For each n of PASS_SIZES.
+    """
+    times: dict[int, dict[int, list[float]]] = {key: {n: [] for n in PASS_SIZES} for key in models}
+    capacity = len(PROMPT) + max(PASS_SIZES)
+    caches = {key: model.new_cache(capacity) for key, model in models.items()}
+    for key, model in models.items():
+        model.forward(torch.tensor([PROMPT]), caches[key], last=0)
+    for n in 7 * PASS_SIZES:
+        for key, model in models.items():
+            step = partial(model.forward, torch.tensor([PROMPT[:n]]), caches[key])
+            times[key][n].append(seconds(step))
+            caches[key].truncate(len(PROMPT))
+    return {key: {n: median(found) for n, found in by_n.items()} for key, by_n in times.items()}
+
+
+def bandwidth(device: str) -> float:
+    """Return the bytes per second of summing 1 GiB, which no cache holds: the best of ten runs."""
+    block = torch.ones(2**28, device=device)
+    best = min(seconds(block.sum) for _ in range(10))
+    return block.nbytes / best
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long the work takes, on the accelerator too."""
+    synchronize()
+    start = time.perf_counter()
+    work()
+    synchronize()
+    return time.perf_counter() - start
