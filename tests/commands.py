@@ -64,7 +64,8 @@ def environment(**changes: str) -> dict[str, str]:
 def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
     """Write two models whose tokens are the 256 bytes and <|endoftext|>; the draft is often right.
 
-    Returns the options.
+    Returns the options. They make the run greedy; a test that wants another --temperature says so
+    after them.
 
     Random weights, so the text is random bytes, hardly ever whole characters;
     <|endoftext|> is not rare.
@@ -84,4 +85,4 @@ def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
         weights["wpe.weight"] = weights["wpe.weight"][:n_ctx]
         write_folder(folder / name, config, weights, vocabulary, card="")
     return ["--target", str(folder / "target"), "--draft", str(folder / "draft"),
-            "--linear", "plain"]
+            "--linear", "plain", "--temperature", "0"]

@@ -8,6 +8,25 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub and transformers
 os.environ["MPLBACKEND"] = "Agg"  # read when matplotlib is imported
 torch.set_num_threads(1)  # many small operations on two contended threads are 50 times slower
 
+DURATION = "all tests: about 12 minutes on two cores; python -m pytest -m quick: under a minute"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: runs a program, a notebook or a large model")
+    config.addinivalue_line("markers", "quick: every test that is not slow; together under a minute")
+
+
+def pytest_report_header(config):
+    return DURATION
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            item.add_marker("quick")
+
+
 
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory):

@@ -65,6 +65,7 @@ def p_value(pair, n, runs, seed=0):
     return chi_square_p_value([*found, runs - sum(found)], [*expected, rest])
 
 
+@pytest.mark.slow
 def test_the_first_two_tokens_are_spread_as_the_target_says(pair):
     assert p_value(pair, n=2, runs=150) > LIMIT
 

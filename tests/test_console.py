@@ -16,6 +16,8 @@ from tests.commands import PROGRAM, ROOT, environment, run_script
 LIST = shlex.join([*PROGRAM, "--list-models"])  # answers at once, and through the same doors as everything else
 CTRL_C = b"\x03"
 
+pytestmark = pytest.mark.slow  # whole programs
+
 
 @pytest.mark.parametrize("encoding, shown", [("ascii", b"?? ?"), ("cp1252", b"?? \xe9")])
 def test_a_console_without_the_characters_shows_others(encoding, shown):
@@ -28,7 +30,7 @@ def test_a_console_without_the_characters_shows_others(encoding, shown):
 def test_the_bundled_pair_on_an_ascii_console(tmp_path):
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("日本 – once upon a time", encoding="utf-8")
-    command = [*PROGRAM, "--prompt-file", str(prompt), "--max-new-tokens", "20", "--trace"]
+    command = [*PROGRAM, "--prompt-file", str(prompt), "--max-new-tokens", "20", "--trace", "--temperature", "0"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=180, check=False,
                             env=environment(PYTHONIOENCODING="ascii"))
     assert result.returncode == 0
@@ -54,7 +56,7 @@ def test_streams_that_lead_nowhere(tmp_path, redirection, code, complaint):
 
 
 def test_a_reader_who_has_had_enough():
-    command = [*PROGRAM, "--max-new-tokens", "300", "--ignore-eos", "--mode", "speculative"]
+    command = [*PROGRAM, "--max-new-tokens", "300", "--ignore-eos", "--mode", "speculative", "--temperature", "0"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.read(5) == b" ther"
         process.stdout.close()
@@ -94,7 +96,7 @@ def test_ctrl_c_while_torch_is_imported():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_a_terminal_and_ctrl_c():
-    screen, code = on_a_terminal(["--step", "--max-new-tokens", "20"], [("[Enter] ", b"\n"), ("round 1", b""), ("[Enter] ", CTRL_C)])
+    screen, code = on_a_terminal(["--step", "--max-new-tokens", "20", "--temperature", "0"], [("[Enter] ", b"\n"), ("round 1", b""), ("[Enter] ", CTRL_C)])
     assert screen.startswith("target tales-large, draft tales-small, gamma 4, greedy")
     assert "\n" + LEGEND + "\nOnce upon a time\n[Enter] \nround 1: " in screen
     assert "\n " + STYLES["correction"] + "there" in screen

@@ -63,7 +63,7 @@ def test_an_option_reaches_its_place(pair, generate, arguments, before, after):
 @pytest.mark.parametrize("mode", ["compare", "speculative", "baseline"])
 def test_each_mode_runs_what_it_says(pair, capsys, mode):
     models = pair[:2] if mode == "baseline" else pair[:4]
-    result = json.loads(ask(capsys, *models, "--linear", "plain", "--json", "--mode", mode, "--max-new-tokens", 30, "Once").out)
+    result = json.loads(ask(capsys, *models, *pair[4:], "--json", "--mode", mode, "--max-new-tokens", 30, "Once").out)
     assert {"baseline", "speculative"} & set(result) == ({mode} if mode != "compare" else {"baseline", "speculative"})
     for name in {"baseline", "speculative"} & set(result):
         assert result[name]["tokens"] == expected(pair).tokens

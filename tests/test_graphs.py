@@ -164,5 +164,5 @@ def test_on_the_command_line(capsys, tmp_path, monkeypatch):
         plain, graphed = ask(capsys, *arguments, *more), ask(capsys, *arguments, *more, "--compile")
         assert graphed.code == 0 and graphed.out == plain.out
         assert "CUDA graphs" in graphed.err and ("ids identical: yes" in graphed.err or "--temperature" in more)
-    baseline = ask(capsys, "--target", pair[1], "abc", "--max-new-tokens", 40, "--mode", "baseline", "--compile")
+    baseline = ask(capsys, "--target", pair[1], "abc", "--max-new-tokens", 40, "--mode", "baseline", "--compile", *pair[-2:])
     assert baseline.code == 0 and baseline.out == ask(capsys, *arguments).out

@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 from decoding.bench.counting import write_checkpoint
 from weights import hub
 
@@ -99,6 +101,7 @@ print(time.monotonic() - start)
 """
 
 
+@pytest.mark.slow
 def test_a_silent_host_is_given_up(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -162,6 +165,7 @@ def test_the_advised_command_exists_with_its_options():
     assert tuple(map(int, oldest.split("."))) >= (0, 34)
 
 
+@pytest.mark.slow
 def test_half_a_download_is_not_a_file(tmp_path):
     data = {"model.safetensors": b"weights" * 1000}
     with hub_server(data, cut=True) as endpoint:
@@ -189,6 +193,7 @@ def test_a_repository_is_downloaded_once_and_then_needs_no_network(tmp_path):
     assert Path(path).read_bytes() == files["model.safetensors"]
 
 
+@pytest.mark.slow
 def test_the_tokenizer_of_a_repository(tmp_path):
     code = """
 from weights import WeightsError, load_tokenizer

@@ -50,6 +50,7 @@ def test_the_law_is_the_targets_for_every_gamma_and_setting():
             assert difference(found, by_definition(TARGET, 3, sampling)) < 1e-12, (gamma, sampling)
 
 
+@pytest.mark.slow
 def test_four_tokens():
     for gamma, sampling in ((1, PLAIN), (3, Sampling(top_k=2)), (3, Sampling(2.0, top_p=0.7))):
         found = by_enumeration(TARGET, DRAFT, 4, gamma, sampling)

@@ -101,6 +101,7 @@ def test_logits_equal_the_reference_in_float64_to_rounding():
     assert above(1e-12, differences_from_reference(TINY, torch.float64, T=TINY.n_ctx, batch=3)) == {}
 
 
+@pytest.mark.slow
 def test_logits_equal_the_reference_at_the_size_of_gpt2_small():
     assert above(1e-4, differences_from_reference(OFFICIAL_CONFIGS["gpt2"], torch.float32, T=16, batch=1)) == {}
 

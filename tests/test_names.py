@@ -167,6 +167,7 @@ print(json.dumps([spent / weights, compiler, autoregressive(model, [50250], 10).
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_official_name_with_its_file_in_the_cache(tmp_path):
     """Small's full shape, found in the hub's cache with no network to ask. The file counts, so `check` must not pass it."""

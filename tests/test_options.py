@@ -23,10 +23,10 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--temperature", "1", "--top-p", "nan"], "'nan'"),
     (["--temperature", "1", "--seed", "-1"], "--seed: must be a whole number"),
     (["--temperature", "1", "--seed", "4294967296"], "to 4294967295"),
-    (["--seed", "0"], "--seed does nothing in greedy mode"),
-    (["--top-k", "5"], "--top-k does nothing in greedy mode"),
-    (["--top-p", "0.5"], "--top-p does nothing in greedy mode"),
-    (["--coupling", "gumbel"], "--coupling does nothing in greedy mode"),
+    (["--temperature", "0", "--seed", "0"], "--seed does nothing in greedy mode"),
+    (["--temperature", "0", "--top-k", "5"], "--top-k does nothing in greedy mode"),
+    (["--temperature", "0", "--top-p", "0.5"], "--top-p does nothing in greedy mode"),
+    (["--temperature", "0", "--coupling", "gumbel"], "--coupling does nothing in greedy mode"),
     (["--mode", "baseline", "--draft", "gpt2"], "--draft does nothing in baseline mode"),
     (["--mode", "baseline", "--gamma", "0"], "--gamma does nothing in baseline mode"),
     (["--mode", "baseline", "--trace"], "--trace does nothing in baseline mode"),
@@ -106,13 +106,14 @@ def test_every_option_is_tried():
 
 
 def test_what_is_left_open_is_filled_in():
-    assert vars(parse([])) == {
+    assert vars(parse(["--seed", "7"])) == {
         "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large", "draft": "tales-small", "mode": "compare",
-        "gamma": 4, "max_new_tokens": 200, "temperature": 0.0, "top_k": None, "top_p": None, "coupling": None, "seed": None,
+        "gamma": 4, "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None, "coupling": None, "seed": 7,
         "device": "auto", "dtype": "float32", "linear": "auto", "compile": False, "no_cache": False, "ignore_eos": False, "allow_special": False,
         "trace": False, "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
     assert parse(["--mode", "baseline"]).draft is None
     assert parse(["--quiet"]).mode == "speculative"
     assert parse(["--step"]).trace
-    assert len({parse(["--temperature", "1"]).seed for _ in range(5)}) > 1
+    assert len({parse([]).seed for _ in range(5)}) > 1
+    assert parse(["--temperature", "0"]).seed is None

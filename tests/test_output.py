@@ -86,6 +86,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent there")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_second_run_is_refused_and_the_first_loses_nothing(program, tmp_path):

@@ -10,6 +10,8 @@ import torch
 
 from decoding.acceptance import Acceptance
 from decoding.cli import session
+from decoding.cli.report import lossless, reason
+from decoding.result import Generation, Round
 from tests.commands import END_OF_TEXT, ask, write_pair
 from weights import load_model
 
@@ -94,6 +96,56 @@ def test_the_table_shows_the_numbers_of_the_runs(generate):
     assert f"{stats['accepted']}/{stats['drafted']} = {stats['accepted_per_drafted']:.2f}" in answer.err
     assert f"{stats['accepted']}/{stats['tested']} = {stats['accepted_per_tested']:.2f}" in answer.err
     assert "ids identical: yes" in answer.err
+
+
+def run(gamma, rounds, accepted, seconds, drafted=None):
+    """A run of equal rounds: so many tokens drafted in each, so many kept, so long did it take."""
+    drafted = gamma if drafted is None else drafted
+    kind = "bonus" if accepted == drafted else "correction"
+    one = Round([1] * drafted, accepted, 2, kind, (0, 0), None, None, seconds)
+    return Generation([one] * rounds, gamma)
+
+
+@pytest.mark.parametrize("baseline, speculative, sentence", [
+    (run(0, 200, 0, 0.01), run(4, 50, 3, 0.02),  # a round costs 2 steps and gives 4 tokens
+     "50 passes of the target instead of 200; a round cost 2.0 plain steps and gave 4.0 tokens, "
+     "so it was 2.0 times as fast."),
+    (run(0, 100, 0, 0.01), run(4, 100, 1, 0.04),  # texts of 100 and of 200 tokens
+     "100 passes of the target instead of 200; a round cost 4.0 plain steps and gave 2.0 tokens, "
+     "so it lost: try --gamma 2, or python -m decoding.benchmark --tune to find the best gamma here."),
+    (run(0, 20, 0, 0.01), run(2, 10, 1, 0.04),
+     "10 passes of the target instead of 20; a round cost 4.0 plain steps and gave 2.0 tokens, "
+     "so it lost: try python -m decoding.benchmark --tune to find the best gamma here."),
+    (run(0, 5, 0, 0.01), run(4, 1, 4, 0.0502),
+     "1 pass of the target instead of 5; a round cost 5.0 plain steps and gave 5.0 tokens, "
+     "so it was about as fast as the plain loop."),
+    (run(0, 20, 0, 0.01), run(0, 20, 0, 0.02),  # --gamma 0
+     "Nothing was drafted, so every round was a plain step: there was nothing to gain."),
+    (run(0, 1, 0, 0.01), run(4, 1, 0, 0.01, drafted=0),  # one token: no room for a draft
+     "Nothing was drafted, so every round was a plain step: there was nothing to gain."),
+    (run(0, 0, 0, 0.01), run(4, 0, 4, 0.01), "No token was decoded, so there is nothing to compare."),
+])
+def test_one_sentence_explains_the_speed_up(baseline, speculative, sentence):
+    assert reason(baseline, speculative) == sentence
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], None),
+    (SAMPLED, lossless(shared_noise=False)),
+    ([*SAMPLED, "--coupling", "gumbel"], lossless(shared_noise=True)),
+])
+def test_a_sampled_comparison_says_what_lossless_means(generate, arguments, words):
+    lines = generate(*arguments, *SHORT).err.splitlines()
+    assert any(" of the target instead of 20; a round cost " in line for line in lines)
+    assert [line for line in lines if line.startswith("Lossless")] == ([words] if words else [])
+    assert (lines[-1] == "ids identical: yes") == (words != lossless(shared_noise=False))
+
+
+@pytest.mark.parametrize("mode", ["speculative", "baseline"])
+def test_a_single_run_is_not_explained(pair, capsys, mode):
+    options = pair if mode == "speculative" else [*pair[:2], *pair[4:]]
+    err = ask(capsys, *options, "--mode", mode, *SAMPLED, *SHORT).err
+    assert "tokens/s" in err and "instead of" not in err and "Lossless" not in err
 
 
 def test_the_seed_is_printed_even_when_it_was_drawn(generate):

@@ -73,18 +73,21 @@ def test_the_table_fits_into_60_columns():
     assert max(map(len, table({"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}).splitlines())) <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize("options", [["--mode", "compare"], ["--trace", "--mode", "speculative"], ["--gamma", "-1"],
                                      ["--target", "tales", "--mode", "baseline"]])
 def test_nothing_is_broken_inside_a_word(options):
     prompt = "Once upon a time there was a king who had three daughters, and they lived in"
-    command = [*PROGRAM, *options, "--linear", "plain", "--max-new-tokens", "60", prompt]
+    command = [*PROGRAM, *options, "--linear", "plain", "--temperature", "0",
+               "--max-new-tokens", "60", prompt]
     piped = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=180, check=False)
     screen = on_a_terminal(command, 60)
     lines = STYLE.sub("", screen).split("\n")
     assert all(width(line.split("\r")[-1]) <= 60 for line in lines), lines
     words = set(" ".join(lines).split())
-    for said in (piped.stdout, piped.stderr):  # all but the numbers that differ from run to run, and what stands together
+    verdict = r"so it .*"  # the clock decides
+    for said in (piped.stdout, re.sub(verdict, "", piped.stderr)):  # all but the numbers that differ from run to run, and what stands together
         said = said.replace(prompt, "").split()[1:] if said == piped.stdout else said.split()
         missing = [word for word in said if word not in words and not re.search(r"\d", word)]
         assert not missing, (missing, lines)

@@ -308,6 +308,7 @@ def test_out_of_memory_is_one_line(text, tmp_path, monkeypatch, capsys):
     assert last.endswith("try a smaller --batch, --context or --target")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit on the size of files")
 @pytest.mark.parametrize("room", [2000, 60000])  # for no weights; for the weights, but no checkpoint
 def test_a_full_disk_is_one_line_and_loses_nothing(room, text, tmp_path):
@@ -338,6 +339,7 @@ sys.exit(main(sys.argv[2:]))
         assert load_model(out / "large").config.n_vocab == 280
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close in another way there")
 def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
     command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"), *shlex.split(SMALL)]

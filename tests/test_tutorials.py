@@ -56,6 +56,7 @@ def run(path, folder):
 
 # The notebooks
 
+@pytest.mark.slow
 @every_notebook
 def test_a_notebook_runs_and_says_what_is_stored(path):
     for stored, now in zip(code_cells(read(path)), code_cells(run(path, ROOT / "tutorials")), strict=True):
@@ -66,6 +67,7 @@ def test_a_notebook_runs_and_says_what_is_stored(path):
         assert_same_text(said(now), said(stored), stored.id)
 
 
+@pytest.mark.slow
 def test_a_notebook_opened_from_the_root_runs_too():
     run(NOTEBOOKS[0], ROOT)
 

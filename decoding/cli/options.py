@@ -13,6 +13,7 @@ from weights.errors import WeightsError
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, KNOWN_NAMES, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
+DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
 LOOKUP = "lookup"  # the name of a draft that is no model
 LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
@@ -46,9 +47,9 @@ def make_parser() -> OneLineParser:
              f"decides, a seed need not give the same text again (default: {DEFAULT_GAMMA})")
     add("--max-new-tokens", metavar="N", type=whole(0), default=200,
         help="stop after N new tokens (default: %(default)s)")
-    add("--temperature", metavar="T", default=0.0,
+    add("--temperature", metavar="T", default=DEFAULT_TEMPERATURE,
         type=real(0, math.inf, "a finite number of at least 0", True),
-        help="0 is greedy, 1 the model's own distribution (default: 0)")
+        help="0 is greedy, 1 the model's own distribution (default: %(default)s)")
     add("--top-k", metavar="K", type=whole(1), help="sample from the K most likely tokens only")
     add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
         help="sample from the smallest set of most likely tokens whose mass reaches P")

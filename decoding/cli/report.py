@@ -35,3 +35,34 @@ def as_json(text: str, run: Generation) -> dict:
     """One run as it stands in the output of --json."""
     return {"text": text, "tokens": run.tokens, "finish_reason": run.finish_reason,
             "stats": run.stats()}
+
+
+def reason(baseline: Generation, speculative: Generation) -> str:
+    """Explain the speed-up in one sentence: passes, what a round cost and gave, and what to try."""
+    if not baseline.new_tokens or not speculative.new_tokens:
+        return "No token was decoded, so there is nothing to compare."
+    if not speculative.drafted:
+        return "Nothing was drafted, so every round was a plain step: there was nothing to gain."
+    n, rounds = speculative.new_tokens, len(speculative.rounds)
+    step = baseline.decode_seconds / len(baseline.rounds)
+    cost, gave = speculative.decode_seconds / rounds / step, n / rounds
+    return (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost {cost:.1f} "
+            f"plain steps and gave {gave:.1f} tokens, so {outcome(gave / cost, speculative.gamma)}")
+
+
+def outcome(factor: float, gamma: int) -> str:
+    """Say what a speed-up of this factor is, and after a loss what to try instead of this gamma."""
+    if round(factor, 1) > 1:
+        return f"it was {factor:.1f} times as fast."
+    if round(factor, 1) == 1:
+        return "it was about as fast as the plain loop."
+    other = "--gamma 2, or " if gamma > 2 else ""
+    return f"it lost: try {other}python -m decoding.benchmark --tune to find the best gamma here."
+
+
+def lossless(shared_noise: bool) -> str:
+    """Say in one sentence what may be expected of two sampled runs."""
+    if shared_noise:
+        return "Lossless means here: the same distribution, and with shared noise the same text."
+    return ("Lossless means here: the same distribution, not the same text, "
+            "since the two loops use random numbers differently.")

@@ -10,7 +10,7 @@ import torch
 from decoding.baseline import autoregressive_rounds
 from decoding.cli.console import Console
 from decoding.cli.options import LOOKUP
-from decoding.cli.report import as_json, speedup, table
+from decoding.cli.report import as_json, lossless, reason, speedup, table
 from decoding.cli.request import Request
 from decoding.cli.streaming import LEGEND, TextStream
 from decoding.cli.trace import describe
@@ -181,6 +181,10 @@ def report(session: Session, baseline: Generation | None, speculative: Generatio
     runs = {"baseline": baseline, "speculative": speculative}
     runs = {title: run for title, run in runs.items() if run is not None}
     console.say("\n" + table(runs))
+    if len(runs) == 2:
+        console.say("\n" + reason(*runs.values()))
+        if not session.sampling.greedy:
+            console.say(lossless(shared_noise=session.noise is not None))
     result = {"prompt": session.text, "settings": session.settings()}
     result |= {title: as_json(session.decode(run.tokens), run) for title, run in runs.items()}
     if len(runs) == 2:
