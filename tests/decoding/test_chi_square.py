@@ -1,7 +1,7 @@
 """Are the first two tokens after a prompt spread as the target says?
 
 The bundled pair, real caches and real random numbers. Far weaker than the enumeration in
-test_law.py, but here nothing is replaced. The seed is fixed; of a hundred thousand seeds a correct
+test_distribution.py, but here nothing is replaced. The seed is fixed; of a hundred thousand seeds a correct
 program would fail with one.
 """
 from collections import Counter

@@ -13,7 +13,7 @@ from weights import load_tokenizer
 
 TOKENIZER = load_tokenizer("tales-large")
 END = TOKENIZER.eot_token
-STORED = Path(__file__).parent.parent / "tutorials" / "run.svg"
+STORED = Path(__file__).parents[2] / "tutorials" / "run.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

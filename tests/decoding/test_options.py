@@ -99,9 +99,12 @@ def test_help_and_the_list_of_models_need_no_torch(without_torch):
     assert all(option in out for option in OPTIONS)
 
 
+TESTS = Path(__file__).parents[1]
+
+
 def test_every_option_is_tried():
-    files = (Path(__file__).parent / f"test_{name}.py" for name in ("generate", "graphs", "report", "streaming"))
-    tests = "".join(file.read_text(encoding="utf-8") for file in files)
+    tests = "".join(file.read_text(encoding="utf-8") for file in TESTS.rglob("test_*.py")
+                    if file != Path(__file__))
     assert [option for option in OPTIONS if f'"{option}"' not in tests] == ["--help", "--list-models"]
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from model import GPT2
-from tests.training_toys import (
+from tests.weights.training_toys import (
     same,
     story,
     ticking,
@@ -327,7 +327,7 @@ sys.exit(main(sys.argv[2:]))
 """
     out = tmp_path / "out"
     done = subprocess.run([sys.executable, "-c", script, str(room), str(text), "--out", str(out), *shlex.split(SMALL)],
-                          check=False, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+                          check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("python -m weights.train: reading or writing failed: ")
@@ -343,7 +343,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close in another way there")
 def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
     command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"), *shlex.split(SMALL)]
-    with subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE) as process:
         process.stderr.close()
         process.stderr = None
         assert process.wait(timeout=180) == 0
@@ -355,6 +355,6 @@ def test_help_and_refusals_do_without_torch(text, tmp_path):
                "print(main(sys.argv[1:3] + ['--out', sys.argv[3] + '/out']), main(sys.argv[2:3]+ ['--out', sys.argv[3]]))\nmain(['--help'])")
     (tmp_path / "short.txt").write_text("short")
     result = subprocess.run([sys.executable, "-c", program, "--context=16", str(tmp_path / "short.txt"), str(tmp_path)],
-                            check=False, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+                            check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert result.stdout.startswith("2 2\n") and "--resume" in result.stdout, result.stderr
     assert result.stderr.count("\n") == 2

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model import GPT2, GPT2Config
-from tests.training_toys import (
+from tests.weights.training_toys import (
     CONFIG,
     RECIPE,
     same,

@@ -5,7 +5,7 @@ Found by name, so a new notebook needs nothing here:
     tutorials/NN_name.ipynb            a cell tagged "varies" has outputs that depend on the clock or the machine
     tutorials/exercises/eNN.py         check_<exercise>(answer) -> "exact", "close" or "wrong"
     tutorials/solutions/sNN.py         <exercise>, the right answer
-    tests/wrong_answers/wNN.py         <exercise>, a plausible wrong one
+    tests/tutorials/wrong_answers/wNN.py         <exercise>, a plausible wrong one
 """
 import ast
 import importlib
@@ -23,7 +23,7 @@ from nbclient import NotebookClient
 
 from tutorials import coloring, grading
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
 EXERCISES = [(path.stem[1:], name.removeprefix("check_"))
              for path in sorted((ROOT / "tutorials" / "exercises").glob("e*.py"))
@@ -143,7 +143,7 @@ def test_the_stored_times_of_the_notebooks_fit_together():
 # The exercises
 
 def load(kind, number, name):
-    module = {"exercises": "tutorials.exercises.e", "solutions": "tutorials.solutions.s", "wrong": "tests.wrong_answers.w"}[kind]
+    module = {"exercises": "tutorials.exercises.e", "solutions": "tutorials.solutions.s", "wrong": "tests.tutorials.wrong_answers.w"}[kind]
     return getattr(importlib.import_module(module + number), name)
 
 

@@ -21,7 +21,7 @@ from weights.registry import (
     resolve,
 )
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments, **environment):

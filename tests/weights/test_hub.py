@@ -18,7 +18,7 @@ import pytest
 from decoding.bench.counting import write_checkpoint
 from weights import hub
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NO_HUB = "http://127.0.0.1:9"  # nobody listens there
 

@@ -9,7 +9,7 @@ import pytest
 
 from weights.output import claim, replacing
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, time
 from pathlib import Path
