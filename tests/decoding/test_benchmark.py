@@ -499,7 +499,7 @@ def test_no_display_and_nobodys_matplotlib_is_touched(tmp_path):
 import sys, matplotlib
 from pathlib import Path
 from decoding.bench.plots import write_plots
-from tests.test_benchmark import COSTS, a_row
+from tests.decoding.test_benchmark import COSTS, a_row
 before = dict(matplotlib.rcParams)
 files = write_plots(Path(sys.argv[1]), [a_row(gamma=0), a_row(speedup=1.2)], COSTS)
 assert len(files) == 6 and all(file.stat().st_size > 5000 for file in files)

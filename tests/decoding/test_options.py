@@ -103,8 +103,9 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_every_option_is_tried():
-    tests = "".join(file.read_text(encoding="utf-8") for file in TESTS.rglob("test_*.py")
-                    if file != Path(__file__))
+    names = ["decoding/test_generate.py", "decoding/test_report.py", "decoding/test_streaming.py",
+             "model/test_cuda_graphs.py"]
+    tests = "".join((TESTS / name).read_text(encoding="utf-8") for name in names)
     assert [option for option in OPTIONS if f'"{option}"' not in tests] == ["--help", "--list-models"]
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from decoding import Sampling, autoregressive, speculative_sampling
 from model import GPT2, GPT2Config
 from tests.commands import ask, one_line, write_pair
-from tests.test_hub import hub_server, python
+from tests.weights.test_hub import hub_server, python
 from weights import (
     WeightsError,
     load_fast,
