@@ -1,7 +1,7 @@
 """`python -m tests.quick_modules`: run the quick tests, and say which module they do not run.
 
-A module is run when one of its functions is, or, if it has none, when it is imported. What tests run in
-a process of its own is not seen, and is named in ELSEWHERE.
+A module is run when one of its functions is, or, if it has none, when it is imported. What tests
+run in a process of its own is not seen, and is named in ELSEWHERE.
 Exit codes: 0 every module is run; 1 some are not, or a test fails.
 """
 import ast

@@ -28,14 +28,17 @@ def blocks(language):
 
 
 def commands():
-    """Each python and pip command in a block or between backticks, without its comment, as words."""
-    lines = [*"".join(blocks("sh")).splitlines(), *re.findall(r"`((?:python|pip) [^`\n]+)`", README)]
+    """Each python and pip command in a block or in backticks, without its comment, as words."""
+    spans = re.findall(r"`((?:python|pip) [^`\n]+)`", README)
+    lines = [*"".join(blocks("sh")).splitlines(), *spans]
     parts = [part.strip() for line in lines for part in line.split("&&")]
-    return [shlex.split(part, comments=True) for part in parts if part.startswith(("python ", "pip "))]
+    return [shlex.split(part, comments=True) for part in parts
+            if part.startswith(("python ", "pip "))]
 
 
 PROGRAMS = [words[2:] for words in commands() if words[:2] == ["python", "-m"]]
-QUICK = [words for words in PROGRAMS if words[0] == "decoding.generate" and "gpt2-large" not in words]
+QUICK = [words for words in PROGRAMS
+         if words[0] == "decoding.generate" and "gpt2-large" not in words]
 PARSERS = {
     "decoding.generate": options.parse,
     "decoding.benchmark": benchmark.make_parser().parse_args,
@@ -78,8 +81,8 @@ def test_a_newcomers_commands_are_those_that_ci_runs():
 def test_the_story_is_the_programs():
     """By one thread: with another number the same seed need not give the same text."""
     [words] = [words for words in QUICK if "--seed" in words]
-    result = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True,
-                            encoding="utf-8", check=True, timeout=180,
+    result = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True,
+                            text=True, encoding="utf-8", check=True, timeout=180,
                             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"})
     told, reason = re.fullmatch(r"(.*)\n\n(.*)", OUTPUT.strip(), re.DOTALL).groups()
     assert " ".join(told.split()) == " ".join(f"Once upon a time{result.stdout}".split())
@@ -89,7 +92,7 @@ def test_the_story_is_the_programs():
 
 
 def without_times(reason):
-    """The passes and the tokens that a round gave; what it cost, and what came of it, is the clock's."""
+    """The passes, and the tokens that a round gave; the rest of the sentence is the clock's."""
     return re.search(r"^(.*); a round cost \S+ plain steps and (gave \S+ tokens),",
                      " ".join(reason.split())).groups()
 
@@ -103,7 +106,7 @@ def test_the_ten_lines_are_those_of_page_one():
 def test_the_examples_run(capsys):
     names = {}
     for example in EXAMPLES:
-        exec(example, names)  # noqa: S102 - it is ours
+        exec(example, names)
     assert capsys.readouterr().out.strip()
     drafted = names["speculative_greedy"](names["target"], names["Copycat"](), names["prompt"], 100)
     assert drafted.accepted > 0  # the drafter of one's own does something

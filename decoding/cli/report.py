@@ -46,8 +46,9 @@ def reason(baseline: Generation, speculative: Generation) -> str:
     n, rounds = speculative.new_tokens, len(speculative.rounds)
     step = baseline.decode_seconds / len(baseline.rounds)
     cost, gave = speculative.decode_seconds / rounds / step, n / rounds
-    return (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost {cost:.1f} "
-            f"plain steps and gave {gave:.1f} tokens, so {outcome(gave / cost, speculative.gamma)}")
+    return (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost "
+            f"{cost:.1f} plain steps and gave {gave:.1f} tokens, "
+            f"so {outcome(gave / cost, speculative.gamma)}")
 
 
 def outcome(factor: float, gamma: int) -> str:
