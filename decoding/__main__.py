@@ -11,6 +11,10 @@ python -m decoding.benchmark         many minutes
     plots in the folder results
 python -m decoding.animation         seconds
     draw README's moving picture from a recorded run
+python -m decoding.bench.transformers        6 minutes and more
+    measure side by side with the library transformers
+python -m decoding.bench.counting FOLDER     seconds
+    write a GPT-2 of official shape whose right text is known
 
 From Python: decoding.speculative_sampling(target, draft, ids, 50)"""
 

@@ -450,8 +450,9 @@ print(json.dumps([answers, "torch" in sys.modules]))
     (OSError(28, "No space left on device"), 1, "No space left on device"),
     (KeyboardInterrupt(), 130, "interrupted"),
 ])
-def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys, monkeypatch,
-                                                                    error, code, words):
+def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys,
+                                                                    monkeypatch, error, code,
+                                                                    words):
     def fail(*_):
         raise error
 
@@ -461,9 +462,10 @@ def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompt
     assert not (tmp_path / "new").exists()
 
 
-def test_a_disk_that_runs_full_leaves_whole_files(pair, prompts, tmp_path, capsys, monkeypatch, no_plots):
-    arguments = [*pair, *prompts, "--gammas", "1", "--lengths", "4", "--temperatures", "0", "--repeats", "1",
-                 "--out", tmp_path / "r", "--resume"]
+def test_a_disk_that_runs_full_leaves_whole_files(pair, prompts, tmp_path, capsys, monkeypatch,
+                                                  no_plots):
+    arguments = [*pair, *prompts, "--gammas", "1", "--lengths", "4", "--temperatures", "0",
+                 "--repeats", "1", "--out", tmp_path / "r", "--resume"]
     assert run(capsys, *arguments)[0] == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
 

@@ -13,7 +13,6 @@ from decoding import (
     GREEDY,
     Sampling,
     autoregressive,
-    speculative,
     speculative_rounds,
     speculative_sampling,
 )
@@ -114,7 +113,7 @@ def test_the_counts_agree_on_every_path():
 
 def test_every_wrong_rule_is_noticed():
     rules = [mistakes.redraw_from_p, mistakes.softmax_residual, mistakes.residual_without_clamp,
-             mistakes.residual_of_the_next_place, mistakes.bonus_from_residual,
+             mistakes.residual_of_the_next_position, mistakes.bonus_from_residual,
              mistakes.one_uniform_for_all, mistakes.count_all_passed, mistakes.ratio_upside_down]
     target, draft = HashModel(1, n_vocab=2), HashModel(2, n_vocab=2)
     for rule in [accept_sampled, *rules]:
@@ -146,9 +145,14 @@ def test_one_number_for_every_round_leaves_the_first_token_alone_and_spoils_the_
     assert difference(found, wanted) > 0.01
 
 
-def test_a_bonus_behind_an_end_of_text_is_noticed(monkeypatch):
-    monkeypatch.setattr(speculative, "settle", mistakes.bonus_after_end_of_text)
-    found, wanted = by_enumeration(TARGET, DRAFT, 3, 2, eos=2), by_definition(TARGET, 3, eos=2)
+def test_a_bonus_after_an_end_of_text_is_noticed():
+    def program(generator):
+        rounds = speculative_rounds(TARGET, DRAFT, PROMPT, 3, gamma=2, rule=accept_sampled,
+                                    sampling=PLAIN, generator=generator)
+        rounds = mistakes.bonus_after_end_of_text(rounds, eos=2)
+        return tuple(token for r in rounds for token in r.emitted)
+
+    found, wanted = distribution_of(program), by_definition(TARGET, 3, eos=2)
     assert {2 in text[:-1] for text in found.keys() - wanted.keys()} == {True}
 
 

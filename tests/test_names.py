@@ -91,7 +91,8 @@ def test_names_and_tokenizers_need_no_torch():
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
-PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.animation"],
+PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.animation",
+                         "decoding.bench.transformers", "decoding.bench.counting"],
             "weights": ["weights.check", "weights.train"], "model": []}
 
 

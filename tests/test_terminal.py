@@ -69,7 +69,7 @@ def test_text_comes_as_it_would_be_folded_whole(seed, color):
 
 
 def test_the_table_fits_into_60_columns():
-    rounds = [Round([1] * 1024, 1024, 2, "bonus", 1e-6, None, None, "context")] * 9
+    rounds = [Round([1] * 1024, 1024, 2, "bonus", (0, 0), None, "context", 1e-6)] * 9
     assert max(map(len, table({"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}).splitlines())) <= 60
 
 
@@ -78,7 +78,7 @@ def test_the_table_fits_into_60_columns():
                                      ["--target", "tales", "--mode", "baseline"]])
 def test_nothing_is_broken_inside_a_word(options):
     prompt = "Once upon a time there was a king who had three daughters, and they lived in"
-    command = [*PROGRAM, *options, "--max-new-tokens", "60", prompt]
+    command = [*PROGRAM, *options, "--linear", "plain", "--max-new-tokens", "60", prompt]
     piped = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=180, check=False)
     screen = on_a_terminal(command, 60)
     lines = STYLE.sub("", screen).split("\n")

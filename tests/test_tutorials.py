@@ -14,6 +14,7 @@ import os
 import re
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import nbformat
 import pytest
@@ -112,6 +113,29 @@ def assert_same_text(now, stored, where):
     assert NUMBER.sub("#", now) == NUMBER.sub("#", stored), where
     for a, b in zip(map(float, NUMBER.findall(now)), map(float, NUMBER.findall(stored)), strict=True):
         assert a == b or abs(a - b) <= 1e-9 + 0.01 * max(abs(a), abs(b)), f"{where}: {a}, but {b} is stored"
+
+
+def stored_times(what):
+    """{notebook: times in ms}, printed as in "median step: 9.3 ms". what: "step" or "round"."""
+    times = {}
+    for path in NOTEBOOKS:
+        text = "".join(map(said, code_cells(read(path))))
+        if found := re.findall(rf"median {what}: ([\d.]+) ms", text):
+            times[path.stem[:2]] = [float(ms) for ms in found]
+    return times
+
+
+def test_the_stored_times_of_the_notebooks_fit_together():
+    """They are of one machine that did nothing else: a plain step takes about as long everywhere.
+
+    A round that drafts four tokens takes a few of them.
+    """
+    steps, rounds = stored_times("step"), stored_times("round")
+    assert {"01", "05", "08"} <= steps.keys() and {"02"} <= rounds.keys()
+    all_steps = [ms for found in steps.values() for ms in found]
+    assert max(all_steps) <= 3 * min(all_steps), steps
+    for ms in (ms for found in rounds.values() for ms in found):
+        assert median(all_steps) <= ms <= 6 * median(all_steps), (steps, rounds)
 
 
 # The exercises

@@ -17,7 +17,7 @@ def chance_without_sharing(p, q):
 
 
 def keep_while_same(drafted, p):
-    """Counts every drafted token that is the target's choice, also behind the first that is not."""
+    """Counts every drafted token that is the target's choice, also after the first that is not."""
     choice = p.argmax(-1)
     n = int((drafted == choice[:-1]).sum())
     return n, choice[n].item()

@@ -1,18 +1,23 @@
-"""Checks of notebook 9. The truth is the project's own loss, its gradient by autograd, and its own rule enumerated."""
+"""Checks of notebook 9.
+
+The truth is the project's own loss, its gradient by autograd, and its own rule enumerated.
+"""
 import functools
 
 import torch
 
 from decoding.acceptance import accept_sampled
-from decoding.random import draw
 from decoding.proof.enumerate import distribution_of
+from decoding.random import draw
 from tutorials.grading import check
 from weights.training.objective import distillation_loss
 
 DICE = torch.Generator().manual_seed(0)
-LOGITS = [tuple(2 * torch.randn(2, T, n_vocab, generator=DICE)) for T, n_vocab in ((1, 3), (2, 4), (5, 8))]
-ROWS = {"unsure": [0.4, 0.3, 0.2, 0.1], "like it": [0.5, 0.2, 0.2, 0.1], "reversed": [0.1, 0.2, 0.3, 0.4],
-        "sure": [0.96, 0.02, 0.01, 0.01], "sure of two": [0.6, 0.3998, 0.0001, 0.0001],
+LOGITS = [tuple(2 * torch.randn(2, T, n_vocab, generator=DICE))
+          for T, n_vocab in ((1, 3), (2, 4), (5, 8))]
+ROWS = {"unsure": [0.4, 0.3, 0.2, 0.1], "like it": [0.5, 0.2, 0.2, 0.1],
+        "reversed": [0.1, 0.2, 0.3, 0.4], "sure": [0.96, 0.02, 0.01, 0.01],
+        "sure of two": [0.6, 0.3998, 0.0001, 0.0001],
         "off at two": [0.6, 0.1, 0.2, 0.1], "off at four": [0.51, 0.4, 0.09, 0.0]}
 
 
@@ -26,7 +31,8 @@ def check_gradient(answer) -> str:
         whole_kl(logits[None], p.log()[None]).backward()
         return logits.grad
 
-    return check(answer, truth, [(ours[0], theirs[0].softmax(-1)) for ours, theirs in LOGITS], close=1e-5)
+    cases = [(ours[0], theirs[0].softmax(-1)) for ours, theirs in LOGITS]
+    return check(answer, truth, cases, close=1e-5)
 
 
 def check_better_draft(answer) -> str:
@@ -34,11 +40,14 @@ def check_better_draft(answer) -> str:
         kept = [sum(chance_of_keeping(p[i], q[i]) for i in range(len(p))) for q in drafts]
         return kept.index(max(kept))
 
-    one_place = [(rows("unsure"), torch.stack([rows(a), rows(b)]), torch.tensor([0])) for a, b in (
-        ("sure", "like it"), ("like it", "sure"), ("reversed", "sure of two"), ("off at four", "off at two"))]
-    texts = [("sure", "unsure", "sure"), ("reversed", "sure", "sure"), ("like it", "like it", "like it")]
-    three_places = rows("unsure", "sure", "sure"), torch.stack([rows(*text) for text in texts]), torch.tensor([3, 0, 3])
-    return check(answer, truth, [*one_place, three_places])
+    pairs = [("sure", "like it"), ("like it", "sure"), ("reversed", "sure of two"),
+             ("off at four", "off at two")]
+    short = [(rows("unsure"), torch.stack([rows(a), rows(b)]), torch.tensor([0])) for a, b in pairs]
+    texts = [("sure", "unsure", "sure"), ("reversed", "sure", "sure"),
+             ("like it", "like it", "like it")]
+    long = (rows("unsure", "sure", "sure"), torch.stack([rows(*text) for text in texts]),
+            torch.tensor([3, 0, 3]))
+    return check(answer, truth, [*short, long])
 
 
 def rows(*names):
@@ -52,7 +61,7 @@ def whole_kl(logits, teacher_logits):
 
 
 def in_training(answer):
-    """A learner's loss as training meets it: its value, and the gradients it sends to both models."""
+    """Wrap a learner's loss: return its value, and the gradients it sends to both models."""
     @functools.wraps(answer)
     def loss_and_gradients(logits, teacher_logits):
         leaves = [logits.requires_grad_(), teacher_logits.requires_grad_()]
@@ -60,16 +69,22 @@ def in_training(answer):
         if loss is None:
             return None
         if not isinstance(loss, torch.Tensor) or loss.dim() > 0:
-            what = f"a tensor of the shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else repr(loss)
+            what = repr(loss)
+            if isinstance(loss, torch.Tensor):
+                what = f"a tensor of the shape {tuple(loss.shape)}"
             raise TypeError(f"a loss is a tensor with a single number, not {what}")
         if loss.requires_grad:
             loss.backward()
-        ours, theirs = (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves)
-        return {"loss": loss.detach(), "gradient for the draft": ours, "gradient for the target": theirs}
+        ours, theirs = (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+                        for leaf in leaves)
+        return {"loss": loss.detach(), "gradient for the draft": ours,
+                "gradient for the target": theirs}
     return loss_and_gradients
 
 
 def chance_of_keeping(p, q):
-    """Of one token drafted from q, enumerated: the probability that the project's rule keeps it."""
-    found = law(lambda: accept_sampled(draw(q[None], None), q[None], torch.stack([p, p]), None).n.item())
-    return found.get(1, 0.0)
+    """Return the probability that the project's rule keeps a token drafted from q, enumerated."""
+    def program(generator):
+        drafted = draw(q[None], generator)
+        return accept_sampled(drafted, q[None], torch.stack([p, p]), generator).n.item()
+    return distribution_of(program).get(1, 0.0)

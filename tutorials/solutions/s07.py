@@ -1,5 +1,6 @@
 """Solutions to the exercises of notebook 7."""
 
+
 def gumbel_choice(p, u):
     """The largest score. log 0 is minus infinity, so a face of probability 0 has no chance."""
     return (p.log() - (-u.log()).log()).argmax().item()
@@ -12,12 +13,12 @@ def promised_agreement(p, q):
 
 
 def chance_without_sharing(p, q):
-    """Independent rolls show x together with probability p(x) q(x). Even for equal laws that is far from 1."""
+    """Independent rolls both show x with probability p(x) q(x). Even equal dice agree rarely."""
     return (p * q).sum()
 
 
 def keep_while_same(drafted, p):
-    """The target has one choice at each place. The first drafted token that is another one ends the round."""
+    """The target has one choice at each position. The first token that is another one ends it."""
     choice = p.argmax(-1).tolist()
     n = 0
     while n < len(drafted) and drafted[n] == choice[n]:

@@ -8,7 +8,7 @@ def alpha_of_a_sure_draft(p, x):
 
 
 def look_up(tokens, n, k):
-    """Search from the back, so that the latest match is met first. The ending itself does not count as a match."""
+    """Search from the back: the latest match is met first. The ending itself is no match."""
     for start in range(len(tokens) - n - 1, -1, -1):
         if tokens[start : start + n] == tokens[-n:]:
             return tokens[start + n : start + n + k]
