@@ -17,7 +17,6 @@ from weights.console import (
     LARGEST_SEED,
     SAME_SEED,
     OneLineParser,
-    bind_threads,
     real,
     run_program,
     whole,
@@ -25,6 +24,7 @@ from weights.console import (
 from weights.errors import DownloadError
 from weights.output import claim
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
+from weights.threads import bind_threads
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"

@@ -4,7 +4,6 @@ Imports no torch at the top, so that `--help`, refusals and Ctrl-C are answered 
 """
 import argparse
 import math
-import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -101,15 +100,6 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
-
-
-def bind_threads() -> None:
-    """Keep OpenMP's threads on cores of their own. Call it before torch is imported.
-
-    Two of them can land on one core and make every operation 8 ms. OpenMP reads this when torch is
-    imported, which takes seconds; --help and most refusals do without.
-    """
-    os.environ.setdefault("OMP_PROC_BIND", "true")
 
 
 def pick_device(name: str) -> str:
