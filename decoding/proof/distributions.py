@@ -4,7 +4,7 @@ import torch
 from decoding.acceptance import accept_sampled
 from decoding.feed import Model
 from decoding.proof.enumerate import distribution_of
-from decoding.proof.toys import plain_probs
+from decoding.proof.reference import plain_probs
 from decoding.sampling import UNCHANGED, Sampling
 from decoding.speculative import Rule, speculative_rounds
 
