@@ -37,7 +37,7 @@ def load_both(folder: Path, dtype: torch.dtype, tokens_per_pass: tuple[int, ...]
 def ready(model: GPT2, verified: set[int], options: argparse.Namespace) -> Decoding:
     """Return the model as it decodes: with --compile as CUDA graphs.
 
-    verified: the sizes of the target's passes, recorded beside those of PASS_SIZES.
+    verified: the sizes of the passes that verify, recorded besides those of PASS_SIZES.
     """
     return Graphed(model, tuple({*PASS_SIZES, *verified})) if options.compile else model
 
@@ -47,7 +47,7 @@ def make_arms(ours: dict[int, Decoding], theirs: Any, our_draft: Decoding, their
     """Return for each arm a function that continues PROMPT and returns the new ids.
 
     ours: the target, by the size of pass it is laid out for: the largest verified, and maybe 1.
-    per_round: where our last run leaves its tokens per round, for each gamma.
+    per_round: filled with the tokens per round of our last run, for each gamma.
     """
     prompt = torch.tensor([PROMPT], device=options.device)
     plain, verifier = ours[min(ours)], ours[max(ours)]
@@ -81,7 +81,10 @@ def make_arms(ours: dict[int, Decoding], theirs: Any, our_draft: Decoding, their
 
 def race(arms: dict[Arm, Run], options: argparse.Namespace, title: str,
          say: Callable[[str], None]) -> tuple[dict[Arm, list[float]], dict[Arm, bool]]:
-    """Return the seconds of every run of each arm, and whether any of its ids was wrong."""
+    """Return, for each arm, the seconds of every run, and whether any of its ids was wrong.
+
+    title, say: how progress is told.
+    """
     right = [PROMPT[-1] + 1 + i for i in range(options.tokens)]
     times: dict[Arm, list[float]] = {arm: [] for arm in arms}
     wrong = dict.fromkeys(arms, False)
@@ -100,10 +103,7 @@ def race(arms: dict[Arm, Run], options: argparse.Namespace, title: str,
 
 
 def passes(models: dict[int, Decoding]) -> dict[int, dict[int, float]]:
-    """Return, for each model, the median seconds of one pass over n tokens after the prompt.
-
-    For each n of PASS_SIZES.
-    """
+    """Return, for each model, {n: median seconds of a pass over n tokens after the prompt}."""
     times: dict[int, dict[int, list[float]]] = {key: {n: [] for n in PASS_SIZES} for key in models}
     capacity = len(PROMPT) + max(PASS_SIZES)
     caches = {key: model.new_cache(capacity) for key, model in models.items()}
@@ -118,7 +118,7 @@ def passes(models: dict[int, Decoding]) -> dict[int, dict[int, float]]:
 
 
 def bandwidth(device: str) -> float:
-    """Return the bytes per second of summing 1 GiB, which no cache holds: the best of ten runs."""
+    """Return the bytes read per second when 1 GiB is summed, which no cache holds: best of ten."""
     block = torch.ones(2**28, device=device)
     best = min(seconds(block.sum) for _ in range(10))
     return block.nbytes / best

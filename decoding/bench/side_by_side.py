@@ -1,4 +1,4 @@
-"""The tables of `python -m decoding.bench.transformers`."""
+"""Prints the tables of `python -m decoding.bench.transformers`."""
 import argparse
 import sys
 import tempfile
@@ -109,7 +109,7 @@ def table(speeds: dict[Arm, float], wrong: dict[Arm, bool], limit: float,
 
 
 def print_passes(who: str, models: dict[int, Decoding], limit: float) -> None:
-    """Print what a pass costs. limit: how many times a second the weights can be read."""
+    """Print what a pass costs. limit: how many times the weights can be read in a second."""
     for laid_out_for, times in passes(models).items():
         costs = ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
                           for n, seconds in times.items())
@@ -118,4 +118,5 @@ def print_passes(who: str, models: dict[int, Decoding], limit: float) -> None:
 
 
 def say(line: str) -> None:
+    """Print a line of progress on stderr."""
     print(line, file=sys.stderr, flush=True)
