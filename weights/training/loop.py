@@ -1,4 +1,4 @@
-"""The training loop, a step at a time, and all that it takes to go on exactly where it was."""
+"""The training loop, a step at a time, and the checkpoint from which it goes on exactly."""
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ MEASUREMENTS = 20  # in a whole training, evenly spread, besides the one of the 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A point of the curve."""
+    """A point of the learning curve."""
 
     step: int
     seconds: float
@@ -56,7 +56,7 @@ class Trainer:
             add_dropout(model, recipe.dropout)
         self.optimizer = make_optimizer(model, recipe)
         self.forward = compiled(model)
-        self.teach = None if teacher is None else compiled(teacher)
+        self.teacher_forward = None if teacher is None else compiled(teacher)
         self.step, self.seconds = 0, 0.0
         self.curve: list[Measurement] = []
         self.weights: dict[str, Tensor] = {}
@@ -64,10 +64,10 @@ class Trainer:
         if ids.is_cuda:  # compile before the clock starts
             self.loss(ids.new_zeros(recipe.batch, model.config.n_ctx + 1)).backward()
             self.optimizer.zero_grad()
-        # Which blocks are next; on the CPU, so the same for every device.
+        # Picks the blocks; on the CPU, so that they are the same for every device.
         self.random = torch.Generator().manual_seed(seed)
         torch.manual_seed(seed)  # what is dropped: F.dropout takes no generator
-        self.then = clock()
+        self.last_time = clock()
 
     @property
     def share(self) -> float:
@@ -86,7 +86,7 @@ class Trainer:
         self.learn()
         self.step += 1
         now = self.clock()
-        self.seconds, self.then = self.seconds + now - self.then, now
+        self.seconds, self.last_time = self.seconds + now - self.last_time, now
         if int(self.share * MEASUREMENTS) > int(self.curve[-1].share * MEASUREMENTS):
             self.measure()
 
@@ -112,10 +112,10 @@ class Trainer:
         """Return the loss on (B, context + 1) ids."""
         inputs, targets = split_block(blocks)
         logits = logits_of(self.forward, inputs)
-        if self.teach is None:
+        if self.teacher_forward is None:
             return next_token_loss(logits, targets)
         with torch.no_grad():
-            teacher_logits = logits_of(self.teach, inputs)
+            teacher_logits = logits_of(self.teacher_forward, inputs)
         return distillation_loss(logits, teacher_logits, targets, self.recipe.kl_share)
 
     def measure(self) -> None:
