@@ -98,7 +98,8 @@ def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int
                          generator: Generator | None = None) -> Generation:
     """Continue `prompt` by sampling: the texts have the distribution that `autoregressive` gives.
 
-    The same seed does not give the same text. The arguments are those of `speculative_rounds`.
+    With the same seed the two need not write the same text. The arguments are those of
+    `speculative_rounds`.
     """
     rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
                                 rule=usual_rule(sampling), sampling=sampling, eos=eos,

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from unicodedata import combining, east_asian_width
 
 from decoding.result import Round
+from weights.terminal import width as cells  # two for a wide character, none for an accent
 
 # Lengths are in the picture's own units: it is WIDTH wide.
 WIDTH, EDGE = 800, 28
@@ -184,8 +184,3 @@ def printable(text: str) -> str:
     """Return `text` with escapes for characters that cannot be seen, or that XML forbids."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
                    for c in text)
-
-
-def cells(text: str) -> int:
-    """Return the width of `text` in characters: two for a wide one, none for an accent."""
-    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)

@@ -2,8 +2,9 @@
 
 They are measured by themselves, not taken from the runs that they predict.
 """
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -61,15 +62,20 @@ def forward_seconds(model: Model, most: int, held: int) -> list[float]:
     for repeat in range(REPEATS + 1):
         for n in range(1, most + 1):
             tokens = torch.zeros(1, n, dtype=torch.long)
-            synchronize()
-            started = perf_counter()
-            model.forward(tokens, cache, last=n)
-            synchronize()
-            seconds = perf_counter() - started
+            took = seconds(partial(model.forward, tokens, cache, last=n))
             cache.truncate(held)
             if repeat > 0:  # the first pass of each size is the warm-up
-                times[n - 1].append(seconds)
-    return [median(seconds) for seconds in times]
+                times[n - 1].append(took)
+    return [median(some) for some in times]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long the work takes, on the accelerator too."""
+    synchronize()
+    started = perf_counter()
+    work()
+    synchronize()
+    return perf_counter() - started
 
 
 def phase_seconds(rounds: Iterable[Round], gamma: int) -> dict[str, float] | None:
@@ -78,8 +84,8 @@ def phase_seconds(rounds: Iterable[Round], gamma: int) -> dict[str, float] | Non
     None if there is no such round. The rounds are those of a traced run, which nothing else is
     measured on: it waits for the device after every phase.
     """
-    seconds = [r.phase_seconds for r in rounds if len(r.drafted) == gamma]
-    return {phase: median(s[phase] for s in seconds) for phase in seconds[0]} if seconds else None
+    found = [r.phase_seconds for r in rounds if len(r.drafted) == gamma]
+    return {phase: median(f[phase] for f in found) for phase in found[0]} if found else None
 
 
 @torch.no_grad()

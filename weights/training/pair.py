@@ -12,15 +12,11 @@ from weights.terminal import tell
 from weights.training.card import make_card
 from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
-from weights.training.loop import (
-    Trainer,
-    expecting_a_checkpoint,
-    read_checkpoint,
-    save_checkpoint,
-)
+from weights.training.loop import Trainer
 from weights.training.objective import Evaluation, evaluate, to_blocks
 from weights.training.progress import Progress, first_interrupt, in_words, minutes
 from weights.training.recipe import Recipe, initialise
+from weights.training.resume import expecting_a_checkpoint, read_checkpoint, save_checkpoint
 
 FOLDER = {"target": "large", "draft": "small"}
 TARGET_SHARE = 0.6  # of the minutes; the draft gets the rest
