@@ -61,7 +61,7 @@ def animate(run: Generation, prompt: str, tokenizer, rounds: int = ROUNDS) -> st
     for number, (round, boxes) in enumerate(zip(shown, rows)):
         begin = ROUND * number
         end = begin + ROUND if number + 1 < len(shown) else times.seconds
-        body += [f'<g id="round-{number + 1}">\n', *block(boxes, times, begin, end),
+        body += [f'<g id="round-{number + 1}">\n', *draw_round(boxes, times, begin, end),
                  *captions(round, times, begin, begin + ROUND + LINGER, top)]
         for box in boxes:
             if box.fate not in ("rejected", "not tested"):
@@ -84,7 +84,7 @@ def heading(y: int) -> str:
             f'<g class="bonus">{say(EDGE, y + BOX + GAP + BOX // 2 + 6, "target")}</g>\n')
 
 
-def block(boxes: list[Box], times: Timeline, begin: float, end: float) -> Iterator[str]:
+def draw_round(boxes: list[Box], times: Timeline, begin: float, end: float) -> Iterator[str]:
     """Yield the boxes of a round, before and after the rule decides, and the pass between."""
     x, y = LEFT - 8, boxes[0].y - 8
     width = max(box.x + box.width for box in boxes) + 8 - x

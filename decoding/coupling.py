@@ -23,7 +23,7 @@ from decoding.sampling import Sampling, to_probs
 
 
 class SharedNoise:
-    """Gumbel noise that belongs to positions in the text, not to whoever looks at them.
+    """Gumbel noise that belongs to a position in the text, so every model sees the same there.
 
     Each position's seed is drawn once, in order, and kept; its row of noise is made from the seed
     whenever it is asked for.
