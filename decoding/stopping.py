@@ -8,7 +8,7 @@ from decoding.sampling import Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """One continuation to be written. A loop reads from it all that is not the model's."""
+    """One continuation to be written: all that a loop needs to know besides the models."""
 
     prompt: list[int]
     end: int  # the most ids that prompt and continuation may have together

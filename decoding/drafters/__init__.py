@@ -1,4 +1,4 @@
-"""What proposes tokens: a model, a look back into the text, anything that is a `Drafter`."""
+"""What proposes tokens: a model, a look back into the text, or anything else that drafts."""
 from decoding.drafters.interface import Drafter, Silent
 from decoding.drafters.lookup import LookupDrafter
 from decoding.drafters.model import ModelDrafter

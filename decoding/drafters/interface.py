@@ -1,4 +1,4 @@
-"""What the loop asks of a drafter."""
+"""What the loop asks of a drafter, and one that never drafts."""
 import math
 from typing import Protocol
 
@@ -24,9 +24,10 @@ class Drafter(Protocol):
 
     def propose(self, tokens: list[int], k: int, sampling: Sampling,
                 generator: Generator) -> tuple[Tensor, Tensor]:
-        """Return at most k ids that may follow, and the q they were drawn from.
+        """Return at most k ids that may follow `tokens`, (k,), and the q they were drawn from.
 
-        (k,) and (k, n_vocab).
+        q: (k, n_vocab), the very rows, since the rule compares them with p.
+        tokens: the whole text so far, the prompt included.
         """
         ...
 

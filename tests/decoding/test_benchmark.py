@@ -17,7 +17,8 @@ from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import best_gamma, by_gamma, by_prompt
 from decoding.benchmark import main
 from decoding.compare import Difference
-from decoding.proof.toys import plain_probs, tiny_pair
+from decoding.proof.reference import plain_probs
+from decoding.proof.toys import tiny_pair
 from decoding.result import Generation, Round
 from tests.commands import N_CTX, run_script, write_pair
 

@@ -9,6 +9,7 @@ import torch
 
 import model.fast.layouts
 import model.fast.onednn
+import model.fast.timing
 from decoding import autoregressive, speculative_greedy
 from model import GPT2, GPT2Config
 from model.decoder import TiedHead
@@ -21,13 +22,12 @@ from model.fast.layouts import (
     layout_for,
     layout_name,
     pack,
-    quickest,
-    sample,
 )
-from model.meta import without_memory
 from model.fast.onednn import OneDNNLinear, memory, reorder, strips_for
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
+from model.fast.timing import quickest, sample
+from model.meta import without_memory
 from weights import load_fast, load_model
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
@@ -116,7 +116,7 @@ def test_a_packed_model_refuses_to_be_converted(packed):
 def test_onednn_and_pytorch_read_one_memory():
     weight = torch.randn(48, 32, generator=torch.Generator().manual_seed(0))
     layer = OneDNNLinear(weight, torch.zeros(48), 5, {})
-    assert layer.weight.data_ptr() == torch.ops.mkldnn.data_ptr(layer.blocks)
+    assert layer.weight.data_ptr() == torch.ops.mkldnn.data_ptr(layer.packed)
     strips = layer.weight
     del layer
     gc.collect()
@@ -167,7 +167,7 @@ def test_the_quickest_is_found(monkeypatch):
         return [lambda x: took.append(one if x.shape[1] == 1 else more)]
 
     took = []
-    monkeypatch.setattr(model.fast.layouts.timeit, "timeit", lambda call, number: call() or took[-1])
+    monkeypatch.setattr(model.fast.timing.timeit, "timeit", lambda call, number: call() or took[-1])
     candidates = {"slow alone": takes(20, 0), "quick": takes(1, 1), "slow together": takes(0, 20)}
     assert quickest(candidates, torch.ones(1), [1], 5) == "quick"
 
