@@ -2,9 +2,9 @@
 
     rule(drafted, q, p, generator) -> Acceptance
 
-    drafted  (k,)              the drafted ids x_1 .. x_k; k may be 0
-    q        (k, n_vocab)      q[i] is the very distribution x_i+1 was drawn from
-    p        (k + 1, n_vocab)  p[i] is the target's distribution at that position, p[k] the one
+    drafted  (k,)              ids; k may be 0
+    q        (k, n_vocab)      q[i] is the very distribution that drafted[i] was drawn from
+    p        (k + 1, n_vocab)  p[i] is the target's distribution at the same position, p[k] the one
                                after the last drafted token
 """
 from typing import NamedTuple

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from decoding.acceptance import Acceptance, accept_greedy, accept_sampled
-from decoding.drafters import Drafter, ModelDrafter, Silent
-from decoding.feed import NOTHING, Model, feed, prefill, rewind
+from decoding.drafters import Drafter, ModelDrafter, Silent, propose
+from decoding.feed import Model, feed, prefill, rewind
 from decoding.gamma import DEFAULT_GAMMA, FixedGamma, Gamma, as_gamma, most
 from decoding.observer import Observer
 from decoding.random import Generator, new_generator
@@ -28,7 +28,6 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
            observer: Observer) -> Iterator[Round]:
     """Run the algorithm, one round at a time."""
     tokens, sampling, generator = list(request.prompt), request.sampling, request.generator
-    no_draft = NOTHING, torch.empty(0, target.config.n_vocab)
     # 0. prefill: the prompt but its last token, into both caches
     observer.begin()
     cache = target.new_cache(min(request.end, request.n_ctx))
@@ -38,11 +37,10 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
     reason = None
     while reason is None:
         observer.begin()
-        # 1. how many to draft: never so many that the budget or a context would cut them short
-        most_drafted = min(request.end - 1, request.n_ctx, drafter.n_ctx + 1) - len(tokens)
-        k = max(0, min(gamma.choose(), int(most_drafted)))
-        # 2. draft
-        drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else no_draft
+        # 1. how many to draft
+        k = min(gamma.choose(), request.room(len(tokens), drafter.n_ctx))
+        # 2. draft: k tokens, fewer if the drafter has no more, and the rows they were drawn from
+        drafted, q = propose(drafter, tokens, k, target.config.n_vocab, sampling, generator)
         observer.lap("draft")
         # 3. verify: one pass over all that the target has not read, the drafted tokens included
         logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (k + 1, n_vocab)
@@ -56,9 +54,10 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
-        lengths = rewind(cache, len(tokens) - 1), drafter.rewind(len(tokens) - 1)
+        lengths = rewind(cache, len(tokens) - 1)
+        draft_lengths = drafter.rewind(len(tokens) - 1)
         observer.lap("accept", p=p, q=q, logits=logits, u=u)
-        round = Round(ids, accepted, extra, kind, *lengths, reason, **observer.notes())
+        round = Round(ids, accepted, extra, kind, lengths, draft_lengths, reason, **observer.notes())
         gamma.learn(round)
         yield round
 
@@ -74,7 +73,7 @@ def settle(n: Tensor, token: Tensor, drafted: Tensor,
     If end-of-text is among the accepted, the text ends with it: what the rule decided about later
     tokens does not count.
     """
-    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()  # the one wait for the device
+    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()  # waits for the device, once a round
     if eos in ids[:kept]:
         return ids, ids.index(eos) + 1, None, "none"
     return ids, kept, extra, "bonus" if kept == len(ids) else "correction"

@@ -17,6 +17,16 @@ class Request:
     eos: int | None
     generator: Generator
 
+    def room(self, length: int, draft_ctx: float) -> int:
+        """Return how many tokens can be drafted after a text of `length`, at least 0.
+
+        draft_ctx: the longest text the drafter can continue.
+        """
+        budget = self.end - length - 1  # one token of it is the target's own
+        target = self.n_ctx - length  # the target reads every drafted token
+        draft = draft_ctx - length + 1  # the draft reads all but the last
+        return int(max(0, min(budget, target, draft)))
+
     def finish_reason(self, tokens: list[int]) -> str | None:
         """Say why the text ends here, if it does: "eos", "length", or "context" (it is full).
 

@@ -20,7 +20,10 @@ class Drafter(Protocol):
     def n_ctx(self) -> float: ...
 
     def start(self, prompt: list[int], capacity: int) -> None:
-        """Forget everything; get ready for a text of up to `capacity` tokens."""
+        """Forget everything, and get ready for a text of up to `capacity` tokens.
+
+        A drafter that reads may read the prompt now, all but its last token.
+        """
 
     def propose(self, tokens: list[int], k: int, sampling: Sampling,
                 generator: Generator) -> tuple[Tensor, Tensor]:
@@ -36,6 +39,25 @@ class Drafter(Protocol):
 
         Returns the length of the cache before and after; None for a drafter without one.
         """
+
+
+def propose(drafter: Drafter, tokens: list[int], k: int, n_vocab: int, sampling: Sampling,
+            generator: Generator) -> tuple[Tensor, Tensor]:
+    """Ask the drafter for k tokens: (k,) ids, or fewer, and their rows q (k, n_vocab).
+
+    With k = 0 it is not asked. Raises ValueError for an answer of another kind.
+    """
+    if k == 0:
+        return NOTHING, torch.empty(0, n_vocab)
+    drafted, q = drafter.propose(tokens, k, sampling, generator)
+    if not (isinstance(drafted, Tensor) and drafted.dim() == 1 and drafted.dtype == torch.long):
+        raise ValueError("a drafter must propose a tensor of token ids, torch.long, of shape (k,)")
+    if len(drafted) > k:
+        raise ValueError(f"the drafter proposed {len(drafted)} tokens; at most {k} were asked for")
+    if q.shape != (len(drafted), n_vocab):
+        raise ValueError(f"the drafter's q has the shape {tuple(q.shape)}; "
+                         f"{len(drafted)} tokens need {(len(drafted), n_vocab)}")
+    return drafted, q
 
 
 class Silent:
