@@ -54,10 +54,10 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
-        lengths = rewind(cache, len(tokens) - 1)
-        draft_lengths = drafter.rewind(len(tokens) - 1)
+        held = rewind(cache, len(tokens) - 1)  # before and after
+        draft_held = drafter.rewind(len(tokens) - 1)
         observer.lap("accept", p=p, q=q, logits=logits, u=u)
-        round = Round(ids, accepted, extra, kind, lengths, draft_lengths, reason, **observer.notes())
+        round = Round(ids, accepted, extra, kind, held, draft_held, reason, **observer.notes())
         gamma.learn(round)
         yield round
 
@@ -73,7 +73,8 @@ def settle(n: Tensor, token: Tensor, drafted: Tensor,
     If end-of-text is among the accepted, the text ends with it: what the rule decided about later
     tokens does not count.
     """
-    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()  # waits for the device, once a round
+    # The one call in a round that waits for the device.
+    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()
     if eos in ids[:kept]:
         return ids, ids.index(eos) + 1, None, "none"
     return ids, kept, extra, "bonus" if kept == len(ids) else "correction"
