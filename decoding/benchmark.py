@@ -3,147 +3,17 @@
 Exit codes: 0 done; 1 greedy ids differ, a file could not be fetched or written, or memory ran out;
 2 bad input, with one line that says what; 130 interrupted, and what was measured is kept.
 """
-import argparse
-import math
-import shlex
 import sys
 from pathlib import Path
 
 from decoding.bench.arms import NotLossless
-from decoding.bench.prompts import default_prompts, read_prompts
-from decoding.bench.rows import ROWS
-from weights.config import read_context
-from weights.console import (
-    LARGEST_SEED,
-    SAME_SEED,
-    OneLineParser,
-    real,
-    run_program,
-    whole,
-)
+from weights.console import run_program
 from weights.errors import DownloadError
 from weights.output import claim
-from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
 from weights.threads import bind_threads
-from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
-DEFAULTS = {"lengths": [50, 100, 200, 500], "temperatures": [0.0, 1.0], "repeats": 3,
-            "out": "results"}
-SHORT = {"lengths": [64], "temperatures": [0.0], "repeats": 1, "out": None}  # of --tune
 SMALLER = "a smaller model, --dtype bfloat16 or --device cpu"
-
-
-def make_parser() -> OneLineParser:
-    parser = OneLineParser(
-        prog=PROGRAM, allow_abbrev=False,
-        description="Measure speculative decoding against the plain loop: rows, tables and plots "
-                    "into a folder, the tables also to stdout.")
-    add = parser.add_argument
-    temperature = real(0, math.inf, "a finite number of at least 0", True)
-    add("--target", metavar="NAME", default=DEFAULT_TARGET,
-        help="the model whose text is wanted (default: %(default)s)")
-    add("--draft", metavar="NAME",
-        help="the model that proposes tokens (default: the target's usual partner)")
-    add("--gammas", metavar="N", type=whole(1), nargs="+", default=[1, 2, 3, 4, 6, 8],
-        help="tokens drafted per round (default: 1 2 3 4 6 8)")
-    add("--lengths", metavar="N", type=whole(1), nargs="+",
-        help="new tokens per run (default: 50 100 200 500)")
-    add("--temperatures", metavar="T", type=temperature, nargs="+",
-        help="0 is greedy (default: 0 1)")
-    add("--prompts", metavar="F",
-        help="a UTF-8 file of prompts, each after a line `=== kind` (default: "
-             "decoding/bench/prompts.txt, without the code for the bundled models)")
-    add("--repeats", metavar="N", type=whole(1),
-        help="runs of the same kind, of which the median counts (default: 3)")
-    add("--no-cache-arms", action="store_true",
-        help="also without the key/value cache of the draft, the target, and both")
-    add("--eos", action="store_true",
-        help="stop at end-of-text (default: go on, so that all runs have the same length)")
-    add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
-        help=f"of the sampled runs: {SAME_SEED} (default: 0)")
-    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
-        help="where to run (default: %(default)s)")
-    add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
-        help="number format of the weights (default: %(default)s)")
-    add("--linear", choices=["auto", "plain"], default="auto",
-        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
-    add("--out", metavar="DIR",
-        help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
-    add("--resume", action="store_true",
-        help="go on in a folder that has rows already, and measure what is missing")
-    add("--tune", action="store_true",
-        help="only find the best gamma from a short run (64 tokens, greedy), and write nothing")
-    return parser
-
-
-def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
-    """Return the options with every default filled in, and the ids of each prompt.
-
-    Loads no model. Raises ValueError for what makes no sense, DownloadError if a repository's
-    config.json cannot be fetched.
-    """
-    options = make_parser().parse_args(argv)
-    options.command = shlex.join([*PROGRAM.split(), *argv])
-    fill_in(options)
-    if options.prompts is None:
-        texts = default_prompts(options.target)
-    else:
-        texts = read_prompts(options.prompts)
-    prompts = encode(options.target, options.draft, texts)
-    check_context(options, prompts)
-    return options, prompts
-
-
-def fill_in(options: argparse.Namespace) -> None:
-    """Give every option that was left out its value.
-
-    Raises ValueError for options that would do nothing, or no model.
-    """
-    if options.tune:
-        for name in ("out", "resume", "no_cache_arms"):
-            if getattr(options, name):
-                raise ValueError(f"--{name.replace('_', '-')} does nothing with --tune, "
-                                 "which writes no files")
-    for name, value in (SHORT if options.tune else DEFAULTS).items():
-        if getattr(options, name) is None:
-            setattr(options, name, value)
-    for name in ("gammas", "lengths", "temperatures"):
-        setattr(options, name, sorted(set(getattr(options, name))))
-    resolve(options.target)
-    if options.draft is None:
-        if options.target not in DRAFT_OF:
-            raise ValueError(f"no draft is known for {options.target}; name one with --draft")
-        options.draft = DRAFT_OF[options.target]
-    if options.out is not None:
-        options.out = Path(options.out)
-
-
-def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int]]:
-    """Return the ids of each prompt. Raises ValueError for models of different vocabularies."""
-    tokenizer = load_tokenizer(target)
-    difference = vocabulary_difference(tokenizer, load_tokenizer(draft))
-    if difference:
-        raise ValueError(f"{target} and {draft} have different vocabularies: {difference}")
-    return {kind: tokenizer.encode(text, disallowed_special=()) for kind, text in texts.items()}
-
-
-def check_context(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
-    """Raise ValueError if a run, or a block of gamma + 1 tokens, does not fit into a context."""
-    n_ctx = min(read_context(options.target), read_context(options.draft))
-    kind, ids = max(prompts.items(), key=lambda item: len(item[1]))
-    for option, new in (("--lengths", options.lengths[-1]), ("--gammas", options.gammas[-1])):
-        needed = new + (option == "--gammas")
-        if len(ids) + needed > n_ctx:
-            raise ValueError(f"{option} {new} does not fit: the prompt {kind!r} has {len(ids)} "
-                             f"tokens, and the context {n_ctx}")
-
-
-def check_rows(folder: Path, resume: bool) -> None:
-    """Raise ValueError if the folder has rows and --resume was not given."""
-    rows = folder / ROWS
-    if rows.exists() and rows.stat().st_size > 0 and not resume:
-        raise ValueError(f"{rows} has rows already; go on with --resume, or choose another --out")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -154,6 +24,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def benchmark(argv: list[str]) -> None:
     """Read the options, refuse what makes no sense, then measure."""
+    # Imported here and not above, so that from the first moment on Ctrl-C is caught.
+    from decoding.bench.options import parse
+    from decoding.bench.rows import ROWS
+
     options, prompts = parse(argv)
     if options.tune:
         bind_threads()
@@ -173,6 +47,15 @@ def benchmark(argv: list[str]) -> None:
                 raise
             raise KeyboardInterrupt(f"{options.out} keeps what was measured, "
                                     "--resume goes on") from None
+
+
+def check_rows(folder: Path, resume: bool) -> None:
+    """Raise ValueError if the folder has rows and --resume was not given."""
+    from decoding.bench.rows import ROWS
+
+    rows = folder / ROWS
+    if rows.exists() and rows.stat().st_size > 0 and not resume:
+        raise ValueError(f"{rows} has rows already; go on with --resume, or choose another --out")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `decoding.animation` draws with: a timeline, boxes, and text of known width."""
+"""What `decoding.moving_picture` draws with: a timeline, boxes, and text of known width."""
 import codecs
 import re
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decoding import benchmark
+from decoding.bench.options import make_parser
 from decoding.cli import options
 from tests.commands import ask
 from weights import train
@@ -41,7 +41,7 @@ QUICK = [words for words in PROGRAMS
          if words[0] == "decoding.generate" and "gpt2-large" not in words]
 PARSERS = {
     "decoding.generate": options.parse,
-    "decoding.benchmark": benchmark.make_parser().parse_args,
+    "decoding.benchmark": make_parser().parse_args,
     "weights.train": train.parse,
     "weights.check": lambda words: resolve(*words),
 }

@@ -10,7 +10,6 @@ English must not surprise the model much.
 import sys
 
 from weights.console import OneLineParser, run_program
-from weights.registry import KNOWN_NAMES, resolve
 
 KNOWN_CONTINUATIONS = {  # {name: (prompt, what follows)}, in ids
     # from the tests of Hugging Face's transformers: "The dog" …
@@ -42,6 +41,9 @@ def main() -> int:
 
 def run() -> int:
     """Check the model that was named, and print the result. Return the exit code."""
+    # Imported here and not above, so that from the first moment on Ctrl-C is caught.
+    from weights.registry import KNOWN_NAMES, resolve
+
     names = ", ".join(KNOWN_NAMES)
     parser = OneLineParser(prog=PROGRAM, description="Check that a model's weights load right.")
     parser.add_argument("name", nargs="?", default="gpt2", metavar="NAME",

@@ -6,7 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from weights.errors import DownloadError
 from weights.terminal import make_safe, print_no_more, tell
@@ -18,6 +18,10 @@ NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "ALL
 
 class OneLineParser(argparse.ArgumentParser):
     """A parser whose refusals are one line, without the usage."""
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help. Unlike argparse's own, raises OSError if the disk does not take it."""
+        print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         tell(f"{self.prog}: {' '.join(message.split())}; --help lists all options")

@@ -21,7 +21,6 @@ from weights.console import (
 )
 from weights.output import LOCK, claim
 from weights.threads import bind_threads
-from weights.training.corpus import LARGEST_VOCABULARY, SMALLEST_VOCABULARY, prepare
 
 PROGRAM = "python -m weights.train"
 CHECKPOINT = "checkpoint.pt"  # in the out folder, until the run is done
@@ -36,6 +35,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def train(options: argparse.Namespace) -> None:
     """Refuse what makes no sense, then train both models into the folder options.out."""
+    from weights.training.corpus import prepare
+
     checkpoint = options.out / CHECKPOINT
     if options.resume and not checkpoint.is_file():
         raise ValueError(f"there is nothing to resume: {checkpoint} does not exist")
@@ -58,6 +59,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
     What makes no sense ends the program with one line and code 2.
     """
+    # Imported here and not above, so that from the first moment on Ctrl-C is caught.
+    from weights.training.corpus import LARGEST_VOCABULARY, SMALLEST_VOCABULARY
+
     parser = OneLineParser(prog=PROGRAM, allow_abbrev=False,
                            description="Make a target and its draft from a text.")
     add = parser.add_argument

@@ -16,7 +16,6 @@ from model import GPT2
 from model.fast.cuda_graphs import Graphed
 from weights import load_fast
 
-PROMPT = list(range(1000, 1016))
 PASS_SIZES = (1, 2, 3, 5, 9)  # the tokens of the passes that are timed
 
 Ours = GPT2 | Graphed
@@ -45,12 +44,13 @@ def ready(model: GPT2, verified: set[int], options: argparse.Namespace) -> Ours:
 def make_contestants(ours: dict[int, Ours], theirs: Any, our_draft: Ours, their_draft: Any,
                      per_round: dict[int, float],
                      options: argparse.Namespace) -> dict[Contestant, Run]:
-    """Return for each contestant a function that continues PROMPT and returns the new ids.
+    """Return for each contestant a function that continues the prompt and returns the new ids.
 
     ours: the target, by the size of pass it is laid out for: the largest verified, and maybe 1.
     per_round: filled with the tokens per round of our last run, for each gamma.
     """
-    prompt = torch.tensor([PROMPT], device=options.device)
+    ids = options.prompt
+    prompt = torch.tensor([ids], device=options.device)
     plain, verifier = ours[min(ours)], ours[max(ours)]
 
     def generate(n: int, gamma: int) -> list[int]:
@@ -60,19 +60,19 @@ def make_contestants(ours: dict[int, Ours], theirs: Any, our_draft: Ours, their_
                                                  num_assistant_tokens_schedule="constant",
                                                  assistant_confidence_threshold=0.0)
             assistant = {"assistant_model": their_draft}
-        ids = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=n,
-                              **assistant)
-        return ids[0, len(PROMPT):].tolist()
+        text = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=n,
+                               **assistant)
+        return text[0, len(ids):].tolist()
 
     def decode(n: int, gamma: int) -> list[int]:
         if gamma == 0:
-            return autoregressive(plain, PROMPT, n).tokens
-        run = speculative_greedy(verifier, our_draft, PROMPT, n, gamma=gamma)
+            return autoregressive(plain, ids, n).tokens
+        run = speculative_greedy(verifier, our_draft, ids, n, gamma=gamma)
         per_round[gamma] = len(run.tokens) / len(run.rounds)
         return run.tokens
 
     def decode_plainly_as_verifier(n: int, gamma: int) -> list[int]:
-        return autoregressive(verifier, PROMPT, n).tokens
+        return autoregressive(verifier, ids, n).tokens
 
     contestants: dict[Contestant, Run] = {}
     for gamma in [0, *options.gammas]:
@@ -87,7 +87,7 @@ def race(contestants: dict[Contestant, Run], options: argparse.Namespace, title:
 
     title, say: how progress is told.
     """
-    right = [PROMPT[-1] + 1 + i for i in range(options.tokens)]
+    right = [options.prompt[-1] + 1 + i for i in range(options.tokens)]
     times: dict[Contestant, list[float]] = {contestant: [] for contestant in contestants}
     wrong = dict.fromkeys(contestants, False)
     for (_, gamma), run in contestants.items():
@@ -104,18 +104,18 @@ def race(contestants: dict[Contestant, Run], options: argparse.Namespace, title:
     return times, wrong
 
 
-def passes(models: dict[int, Ours]) -> dict[int, dict[int, float]]:
+def passes(models: dict[int, Ours], prompt: list[int]) -> dict[int, dict[int, float]]:
     """Return, for each model, {n: median seconds of a pass over n tokens after the prompt}."""
     times: dict[int, dict[int, list[float]]] = {key: {n: [] for n in PASS_SIZES} for key in models}
-    capacity = len(PROMPT) + max(PASS_SIZES)
+    capacity = len(prompt) + max(PASS_SIZES)
     caches = {key: model.new_cache(capacity) for key, model in models.items()}
     for key, model in models.items():
-        model.forward(torch.tensor([PROMPT]), caches[key], last=0)
+        model.forward(torch.tensor([prompt]), caches[key], last=0)
     for n in 7 * PASS_SIZES:
         for key, model in models.items():
-            step = partial(model.forward, torch.tensor([PROMPT[:n]]), caches[key])
+            step = partial(model.forward, torch.tensor([prompt[:n]]), caches[key])
             times[key][n].append(seconds(step))
-            caches[key].truncate(len(PROMPT))
+            caches[key].truncate(len(prompt))
     return {key: {n: median(found) for n, found in by_n.items()} for key, by_n in times.items()}
 
 

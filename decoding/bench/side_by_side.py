@@ -18,7 +18,7 @@ from decoding.bench.contestants import (
     race,
     ready,
 )
-from decoding.bench.counting import write_checkpoint
+from decoding.bench.counting_gpt2 import write_checkpoint
 from decoding.bench.machine import processor
 from model.fast.layouts import layout_name
 
@@ -71,13 +71,14 @@ def compare(folders: Folders, dtype: torch.dtype, options: argparse.Namespace) -
           f"{1000 / limit:.0f} ms a token. Linear layers: {layout_name(targets[most])}.")
     verified = {gamma + 1 for gamma in options.gammas}
     ours = {n: ready(model, verified, options) for n, model in targets.items()}
-    print_passes("target", ours, limit)
+    print_passes("target", ours, options.prompt, limit)
     for spoil in options.spoil:
         say(f"loading draft-{spoil}")
         drafts, their_draft = load_both(folders[spoil], dtype, (2,), options)
         relative_size = sum(weight.nbytes for weight in drafts[2].parameters()) / size
         draft, per_round = ready(drafts[2], set(), options), dict[int, float]()
-        print_passes(f"draft (spoil {spoil})", {2: draft}, limit / relative_size)
+        print_passes(f"draft (spoil {spoil})", {2: draft}, options.prompt,
+                     limit / relative_size)
         contestants = make_contestants(ours, theirs, draft, their_draft, per_round, options)
         times, wrong = race(contestants, options, f"{name}, spoil {spoil}", say)
         speeds = {who: options.tokens / median(seconds) for who, seconds in times.items()}
@@ -108,9 +109,9 @@ def table(speeds: dict[Contestant, float], wrong: dict[Contestant, bool], limit:
     return "\n".join(lines)
 
 
-def print_passes(who: str, models: dict[int, Ours], limit: float) -> None:
+def print_passes(who: str, models: dict[int, Ours], prompt: list[int], limit: float) -> None:
     """Print what a pass costs. limit: how many times the weights can be read in a second."""
-    for laid_out_for, times in passes(models).items():
+    for laid_out_for, times in passes(models, prompt).items():
         costs = ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
                           for n, seconds in times.items())
         print(f"\nOne pass of the {who} over n tokens, laid out for {laid_out_for}: {costs}.",

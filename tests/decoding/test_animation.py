@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from decoding.animation import PROMPT, animate, main, recorded
+from decoding.animation import PROMPT, main, recorded
+from decoding.moving_picture import animate
 from decoding.picture import draw_run, fates
 from decoding.result import Generation, Round
 from decoding.svg import EDGE, MARKS, WIDTH, wrap
@@ -184,13 +185,6 @@ def test_it_moves_without_script_and_loads_nothing():
 
 def test_each_fate_has_a_mark_of_its_own():
     assert len(set(MARKS.values())) == len(MARKS) == 6
-
-
-def test_a_folder_that_is_missing_is_one_line(tmp_path, capsys):
-    with pytest.raises(SystemExit) as exit:
-        main(["--out", str(tmp_path / "missing" / "run.svg")])
-    assert exit.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith("run.svg: No such file or directory")
 
 
 def test_in_the_still_picture_no_mark_lies_on_another():

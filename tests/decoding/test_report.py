@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from decoding import benchmark
+from decoding.bench.options import make_parser
 from decoding.acceptance import Acceptance
 from decoding.cli import session
 from decoding.cli.options import parse
@@ -144,7 +144,7 @@ def test_after_a_loss_there_is_something_to_try_that_fits_the_run(arguments, adv
     assert advise(parse(arguments)) == advice
     if "benchmark" in advice:  # and it is a command that can be given
         command = advice.partition("decoding.benchmark ")[2].partition(" to find")[0]
-        assert benchmark.make_parser().parse_args(command.split()).tune
+        assert make_parser().parse_args(command.split()).tune
 
 
 @pytest.mark.parametrize("arguments, words", [

@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from decoding.bench.counting import write_checkpoint
+from decoding.bench.counting_gpt2 import write_checkpoint
 from weights import WeightsError, load_fast, load_model
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from decoding.bench.counting import write_checkpoint
+from decoding.bench.counting_gpt2 import write_checkpoint
 from weights import hub
 
 ROOT = Path(__file__).parents[2]

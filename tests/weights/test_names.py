@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from decoding.bench.counting import write_checkpoint
+from decoding.bench.counting_gpt2 import write_checkpoint
 from weights import WeightsError, checkpoint
 from weights.check import check, main
 from weights.registry import (

@@ -10,7 +10,7 @@ from transformers import GPT2Config as ReferenceConfig
 from transformers import GPT2LMHeadModel
 
 import model.fast.layouts
-from decoding.bench.counting import write_checkpoint
+from decoding.bench.counting_gpt2 import write_checkpoint
 from model.fast.layouts import ONEDNN, PLAIN, STRIPS, layout_name
 from weights import WeightsError, checkpoint, load_fast, load_model
 
