@@ -30,6 +30,7 @@ def write(argv: list[str] | None) -> None:
     with ExitStack() as stack:
         try:
             make_folder(folder, stack)
+            folder.mkdir(exist_ok=True)  # fails if it is a file
         except OSError as error:
             raise ValueError(f"cannot write into {folder}: {error.strerror}") from error
         # Imported here and not above, so that from the first moment on Ctrl-C is caught.

@@ -9,7 +9,8 @@ import math
 from pathlib import Path
 
 import torch
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import Tensor
 
 from decoding.bench.sizes import SIZES
@@ -30,6 +31,8 @@ def write_checkpoint(folder: str | Path, size: str, *, spoil: float = 0.0, sharp
     seed: of the noise and of what is spoilt.
     prefix: write the keys with "transformer.".
     buffers: write the mask buffers h.N.attn.bias.
+
+    Raises OSError if the disk does not take them; old files of these names then stay.
     """
     n_layer, n_head, n_embd, n_vocab, n_ctx = SIZES[size]
     generator = torch.Generator().manual_seed(seed + 1)
@@ -63,7 +66,10 @@ def write_checkpoint(folder: str | Path, size: str, *, spoil: float = 0.0, sharp
     with (replacing(folder / "config.json") as description,
           replacing(folder / "model.safetensors") as weights):
         description.write_text(json.dumps(config, indent=2), encoding="utf-8")
-        weights.write_bytes(save(named, {"format": "pt"}))
+        try:
+            save_file(named, weights, {"format": "pt"})
+        except SafetensorError as error:  # what it makes of a full disk
+            raise OSError(f"{weights}: {error}") from error
 
 
 def circles(n_embd: int, n_vocab: int, spoil: float,

@@ -65,7 +65,7 @@ def test_the_smallest_race(capsys, monkeypatch, tmp_path):
                              "--dtypes", "float32")
     assert code == 0, err
     assert "| speculative, gamma 3 |" in out and "DIFFERENT" not in out
-    assert "gamma 3: " in err and not list(tmp_path.iterdir())
+    assert "gamma 3: " in err and not list(tmp_path.glob("tmp*"))
 
 
 def test_an_official_race_starts_from_the_same_ids_as_ever():
@@ -180,7 +180,8 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path, program, arguments,
                           capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     assert "reading or writing failed: " in done.stderr
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(files, "old")
+    left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert left == dict.fromkeys(files, "old")
 
 
 @pytest.mark.slow
