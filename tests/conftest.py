@@ -13,7 +13,8 @@ DURATION = "all tests: about 12 minutes on two cores; python -m pytest -m quick:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: runs a program, a notebook or a large model")
-    config.addinivalue_line("markers", "quick: every test that is not slow; together under a minute")
+    config.addinivalue_line("markers",
+                            "quick: every test that is not slow; together under a minute")
 
 
 def pytest_report_header(config):
@@ -25,7 +26,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow") is None:
             item.add_marker("quick")
-
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,8 @@ SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    return write_pair(tmp_path_factory.mktemp("pair"))[:-2]  # --temperature 0 is for the other program
+    # --temperature 0 is for the other program
+    return write_pair(tmp_path_factory.mktemp("pair"))[:-2]
 
 
 @pytest.fixture

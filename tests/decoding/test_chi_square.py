@@ -1,8 +1,8 @@
 """Are the first two tokens after a prompt spread as the target says?
 
 The bundled pair, real caches and real random numbers. Far weaker than the enumeration in
-test_distribution.py, but here nothing is replaced. The seed is fixed; of a hundred thousand seeds a correct
-program would fail with one.
+test_distribution.py, but here nothing is replaced. The seed is fixed; of a hundred thousand seeds a
+correct program would fail with one.
 """
 from collections import Counter
 
@@ -21,8 +21,8 @@ FOUR = Sampling(1.2, top_k=4)  # so few that all that can happen happens often e
 
 @pytest.fixture(scope="module")
 def pair():
-    return load_model("tales-large"), load_model(
-        "tales-small"), load_tokenizer("tales-large").encode("The king said to")
+    prompt = load_tokenizer("tales-large").encode("The king said to")
+    return load_model("tales-large"), load_model("tales-small"), prompt
 
 
 def first_tokens(pair, n, generator):

@@ -51,7 +51,8 @@ def test_logits_are_the_same(device, T, start):
 def test_ids_are_the_same_for_any_prompt_and_gamma(device):
     """Up to the end of the context, where blocks get shorter; with a draft that is right, wrong, and half the time right."""
     plain, near = eager(device), eager(device)
-    near.h[2].mlp.c_proj.weight += 0.02 * torch.randn(near.h[2].mlp.c_proj.weight.shape, generator=torch.Generator().manual_seed(3)).to(device)
+    near.h[2].mlp.c_proj.weight += 0.02 * torch.randn(near.h[2].mlp.c_proj.weight.shape,
+                                                      generator=torch.Generator().manual_seed(3)).to(device)
     kept = set()
     for gamma in (0, 1, 4):
         target = Graphed(plain, (1, gamma + 1))
@@ -64,7 +65,8 @@ def test_ids_are_the_same_for_any_prompt_and_gamma(device):
                 assert run.tokens == want
                 kept.add(run.accepted_per_tested)
                 sampling = Sampling(temperature=0.8, top_k=20)
-                runs = [speculative_sampling(*pair, prompt, 100, gamma=gamma, sampling=sampling, generator=torch.Generator().manual_seed(2))
+                runs = [speculative_sampling(*pair, prompt, 100, gamma=gamma, sampling=sampling,
+                                             generator=torch.Generator().manual_seed(2))
                         for pair in ((target, graphed), (plain, draft))]
                 assert runs[0].tokens == runs[1].tokens
     assert {0, 1} < kept
@@ -79,7 +81,8 @@ def test_nothing_is_made_after_the_start_whatever_the_prompt(monkeypatch):
     monkeypatch.setattr(plain, "new_cache", made.append)
     for graphed in (target, draft):
         for block in graphed.blocks.values():
-            block.run = lambda run=block.run, block=block: shapes.add((block.tokens.shape, block.tokens.data_ptr())) or run()
+            block.run = lambda run=block.run, block=block: shapes.add((block.tokens.shape,
+                                                                       block.tokens.data_ptr())) or run()
     addresses = {target.new_cache(1).keys.data_ptr() for _ in range(3)}
     for length in (1, 2, 5, 6, 20, 39):
         speculative_greedy(target, draft, list(range(length)), 30)
@@ -108,7 +111,8 @@ def test_logits_outlive_the_next_step():
 def test_a_trainable_model_leaves_no_gradients_in_the_cache():
     graphed = Graphed(eager().requires_grad_(True), (1, 5))
     cache = graphed.new_cache(9)
-    assert not graphed.forward(torch.tensor([[1]]), cache).requires_grad and not cache.keys.requires_grad
+    assert not graphed.forward(torch.tensor([[1]]),
+                               cache).requires_grad and not cache.keys.requires_grad
 
 
 def test_refusals_change_nothing():
@@ -146,7 +150,8 @@ def test_recording(monkeypatch):
     monkeypatch.setattr(torch.cuda, "stream", lambda s: within("side"))
     monkeypatch.setattr(torch.cuda, "graph", lambda graph: within("graph"))
     replay = record(lambda: calls.append("forward") or out)
-    assert calls == ["wait", "begin side", *["forward"] * 3, "end side", "wait", "begin graph", "forward", "end graph"]
+    assert calls == ["wait", "begin side", *["forward"] * 3, "end side", "wait", "begin graph",
+                     "forward", "end graph"]
     assert replay() is out and replay() is out
     assert calls[-2:] == ["replay"] * 2
 
@@ -160,9 +165,12 @@ def test_on_the_command_line(capsys, tmp_path, monkeypatch):
         assert "cuda" in one_line(ask(capsys, *arguments, "--compile", "--device", "cuda"))
     assert "does nothing" in one_line(ask(capsys, *arguments, "--compile", "--no-cache"))
     monkeypatch.setattr(session, "check_graphs", lambda device: None)
-    for more in ([], ["--gamma", 7], ["--gamma", "auto"], ["--draft", "lookup"], ["--temperature", 0.8, "--seed", 3]):
+    for more in ([], ["--gamma", 7], ["--gamma", "auto"], ["--draft", "lookup"],
+                 ["--temperature", 0.8, "--seed", 3]):
         plain, graphed = ask(capsys, *arguments, *more), ask(capsys, *arguments, *more, "--compile")
         assert graphed.code == 0 and graphed.out == plain.out
-        assert "CUDA graphs" in graphed.err and ("ids identical: yes" in graphed.err or "--temperature" in more)
-    baseline = ask(capsys, "--target", pair[1], "abc", "--max-new-tokens", 40, "--mode", "baseline", "--compile", *pair[-2:])
+        assert "CUDA graphs" in graphed.err and ("ids identical: yes" in graphed.err
+                                                 or "--temperature" in more)
+    baseline = ask(capsys, "--target", pair[1], "abc", "--max-new-tokens", 40, "--mode", "baseline",
+                   "--compile", *pair[-2:])
     assert baseline.code == 0 and baseline.out == ask(capsys, *arguments).out

@@ -24,10 +24,10 @@ from model.fast.layouts import (
     quickest,
     sample,
 )
-from model.meta import without_memory
 from model.fast.onednn import OneDNNLinear, memory, reorder, strips_for
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
+from model.meta import without_memory
 from weights import load_fast, load_model
 
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
@@ -41,7 +41,8 @@ def onednn_is_here():
         return False
 
 
-needs_onednn = pytest.mark.skipif(not onednn_is_here(), reason="no oneDNN here, or it does not lay out weights in strips")
+needs_onednn = pytest.mark.skipif(not onednn_is_here(),
+                                  reason="no oneDNN here, or it does not lay out weights in strips")
 
 
 def plain(dtype=torch.float32, seed=0):
@@ -55,7 +56,8 @@ def plain(dtype=torch.float32, seed=0):
 
 @pytest.fixture(params=[
     (STRIPS, TiedHead, 5), (STRIPS, TurnedHead, 5),
-    *(pytest.param((ONEDNN, ConvolvedHead, rows), marks=needs_onednn) for rows in (1, 3, 4, 5, 9, 17)),
+    *(pytest.param((ONEDNN, ConvolvedHead, rows), marks=needs_onednn)
+      for rows in (1, 3, 4, 5, 9, 17)),
     pytest.param((ONEDNN, OneTokenHead, 2), marks=needs_onednn)])
 def packed(request, monkeypatch):
     """The same weights packed, whatever is fastest here."""
@@ -65,7 +67,8 @@ def packed(request, monkeypatch):
 
 
 def layers(gpt2):
-    return [layer for block in gpt2.h for layer in (block.attn.c_attn, block.attn.c_proj, block.mlp.c_fc, block.mlp.c_proj)]
+    return [layer for block in gpt2.h
+            for layer in (block.attn.c_attn, block.attn.c_proj, block.mlp.c_fc, block.mlp.c_proj)]
 
 
 @pytest.mark.parametrize("batch, rows", [(1, n) for n in range(1, 12)] + [(1, 64), (3, 2), (3, 5)])
@@ -82,7 +85,8 @@ def test_ids_are_the_same(packed):
     want = autoregressive(plain(), [1, 2, 3], 70).tokens
     assert autoregressive(packed, [1, 2, 3], 70).tokens == want
     for gamma in (1, 4, 8):
-        assert speculative_greedy(packed, pack(plain(seed=1)), [1, 2, 3], 70, gamma=gamma).tokens == want
+        assert speculative_greedy(packed, pack(plain(seed=1)), [1, 2, 3], 70,
+                                  gamma=gamma).tokens == want
         assert speculative_greedy(packed, packed, [1, 2, 3], 70, gamma=gamma).corrections == 0
 
 
@@ -92,7 +96,8 @@ def test_the_weights_are_kept_once_and_can_be_had_back(packed):
     want = plain().state_dict()
     assert packed.state_dict().keys() == want.keys()
     assert all(torch.equal(weight, want[name]) for name, weight in packed.state_dict().items())
-    assert sum(weight.numel() for weight in packed.parameters()) == sum(weight.numel() for weight in want.values())
+    assert sum(weight.numel() for weight in packed.parameters()) == sum(weight.numel()
+                                                                        for weight in want.values())
 
 
 def test_a_copy_is_a_plain_model(packed):
@@ -124,7 +129,10 @@ def test_onednn_and_pytorch_read_one_memory():
     assert torch.equal(strips.transpose(1, 2).flatten(0, 1), weight) and others
 
 
-@pytest.mark.parametrize("kind", [StripLinear, pytest.param(partial(OneDNNLinear, tokens_per_pass=5, packed_by_shape={}), marks=needs_onednn)])
+@pytest.mark.parametrize("kind",
+                         [StripLinear,
+                          pytest.param(partial(OneDNNLinear, tokens_per_pass=5, packed_by_shape={}),
+                                       marks=needs_onednn)])
 @pytest.mark.parametrize("n_out", [16, 96])
 def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
     """What it is given may lie in a file. One strip, of a weight that is stored [in, out], would not have to be moved."""
@@ -138,11 +146,13 @@ def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
 
 @needs_onednn
 def test_layers_of_one_shape_have_each_its_own_memory():
-    packed_by_shape, numbers = {}, torch.randn(3, 64, 32, generator=torch.Generator().manual_seed(0))
+    packed_by_shape, numbers = {}, torch.randn(3, 64, 32,
+                                               generator=torch.Generator().manual_seed(0))
     made = [OneDNNLinear(weight, weight[:, 0], 5, packed_by_shape) for weight in numbers]
     assert len(packed_by_shape) == 1
     for layer, weight in zip(made, numbers):
-        torch.testing.assert_close(layer(torch.eye(32)[:5]), weight.T[:5] + weight[:, 0], rtol=0, atol=1e-5)
+        torch.testing.assert_close(layer(torch.eye(32)[:5]), weight.T[:5] + weight[:, 0], rtol=0,
+                                   atol=1e-5)
 
 
 @needs_onednn
@@ -167,16 +177,20 @@ def test_the_quickest_is_found(monkeypatch):
         return [lambda x: took.append(one if x.shape[1] == 1 else more)]
 
     took = []
-    monkeypatch.setattr(model.fast.layouts.timeit, "timeit", lambda call, number: call() or took[-1])
+    monkeypatch.setattr(model.fast.layouts.timeit, "timeit", lambda call,
+                        number: call() or took[-1])
     candidates = {"slow alone": takes(20, 0), "quick": takes(1, 1), "slow together": takes(0, 20)}
     assert quickest(candidates, torch.ones(1), [1], 5) == "quick"
 
 
 @pytest.mark.parametrize("head", [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead])
-def test_a_model_of_plain_layers_can_be_trained_and_converted_whatever_its_head(monkeypatch, nothing_found_yet, head):
+def test_a_model_of_plain_layers_can_be_trained_and_converted_whatever_its_head(monkeypatch,
+                                                                                nothing_found_yet,
+                                                                                head):
     choose(monkeypatch, head, PLAIN)
     gpt2, tokens = pack(plain()), torch.arange(9)[None]
-    assert layout_name(gpt2) == PLAIN and (type(gpt2.head) is head or head not in (TiedHead, TurnedHead))
+    assert layout_name(gpt2) == PLAIN and (type(gpt2.head) is head
+                                           or head not in (TiedHead, TurnedHead))
     for n in (1, 9):
         gpt2.requires_grad_(True)(tokens[:, :n]).sum().backward()
         assert all(weight.grad is not None for weight in gpt2.parameters())
@@ -190,7 +204,8 @@ def test_a_few_rows_go_to_onednn_and_never_make_it_rearrange_the_weight(monkeypa
     weight = torch.arange(480.0 * 32).remainder(251).view(480, 32)
     layer, seen = OneDNNLinear(weight, torch.zeros(480), wanted, {}), []
     convolve = model.fast.onednn.convolve
-    monkeypatch.setattr(model.fast.onednn, "convolve", lambda x, *args: seen.append(x.shape[:-1].numel()) or convolve(x, *args))
+    monkeypatch.setattr(model.fast.onednn, "convolve", lambda x,
+                        *args: seen.append(x.shape[:-1].numel()) or convolve(x, *args))
     for rows in range(1, 25):
         assert torch.equal(layer(torch.ones(rows, 32)), weight.sum(1).expand(rows, 480))
     assert all(torch.equal(memory(reorder(weight, size)), layer.weight.flatten()) for size in seen)
@@ -211,9 +226,12 @@ def choose(monkeypatch, *favourites):
 
 
 @needs_onednn
-@pytest.mark.parametrize("missing", ["_linear_pointwise", "_convolution_pointwise", "_reorder_convolution_weight", "data_ptr",
+@pytest.mark.parametrize("missing",
+                         ["_linear_pointwise", "_convolution_pointwise",
+                          "_reorder_convolution_weight", "data_ptr",
                                      "_nbytes"])
-def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, nothing_found_yet, missing):
+def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, nothing_found_yet,
+                                                              missing):
     class Operators:
         def __getattr__(self, name):
             if name == missing:
@@ -230,13 +248,16 @@ def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, nothi
             assert type(gpt2.head) is TurnedHead
         else:
             assert layout_name(gpt2) == (PLAIN if favourite == PLAIN else STRIPS)
-        assert issubclass(type(gpt2.head), OneTokenHead) == (missing != "_linear_pointwise" and favourite != PLAIN)
+        assert issubclass(type(gpt2.head),
+                          OneTokenHead) == (missing != "_linear_pointwise" and favourite != PLAIN)
         for n in (1, 9):
-            torch.testing.assert_close(gpt2(torch.arange(n)[None]), plain()(torch.arange(n)[None]), rtol=0, atol=1e-4)
+            torch.testing.assert_close(gpt2(torch.arange(n)[None]), plain()(torch.arange(n)[None]),
+                                       rtol=0, atol=1e-4)
 
 
 def test_another_layout_of_onednn_is_noticed(monkeypatch, nothing_found_yet):
-    monkeypatch.setattr("model.fast.onednn.cut", lambda weight, width: torch.zeros(len(weight) // width, weight.shape[1], width))
+    monkeypatch.setattr("model.fast.onednn.cut", lambda weight,
+                        width: torch.zeros(len(weight) // width, weight.shape[1], width))
     choose(monkeypatch, ONEDNN, STRIPS)
     assert layout_name(pack(plain())) == STRIPS
 
@@ -259,7 +280,8 @@ def test_every_number_format_runs(dtype):
     assert logits.dtype == dtype
     assert dtype != torch.float64 or layout_name(gpt2) in (PLAIN, STRIPS)
     want = plain(dtype)(tokens)
-    torch.testing.assert_close(logits, want, rtol=0, atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
+    torch.testing.assert_close(logits, want, rtol=0,
+                               atol=16 * torch.finfo(dtype).eps * want.abs().max().item())
 
 
 def test_layers_that_blocks_share_are_all_packed(packed):
@@ -277,7 +299,8 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, nothing_found_yet)
     alive = [weakref.ref(layer.weight) for layer in layers(unpacked)]
     held = []  # plain weights, whenever a layer was made
     strips = StripLinear.__init__
-    monkeypatch.setattr(StripLinear, "__init__", lambda self, weight, bias: strips(self, weight, bias) or held.append(
+    monkeypatch.setattr(StripLinear, "__init__", lambda self, weight,
+                        bias: strips(self, weight, bias) or held.append(
         sum(ref() is not None for ref in alive)))
     pack(unpacked)
     assert held[-len(alive):] == list(range(len(alive), 0, -1))
@@ -318,8 +341,10 @@ def test_the_layers_that_are_timed_are_no_more_than_the_model_has_and_on_the_cpu
     tiny = GPT2Config(n_layer=2, n_head=1, n_embd=16, n_vocab=30, n_ctx=8)
     with torch.device("meta"):
         timed = sample(without_memory(tiny, torch.float64))
-    assert [tuple(layer.weight.shape) for layer in timed] == 2 * [(48, 16), (16, 16), (64, 16), (16, 64)]
-    assert {(layer.weight.device.type, layer.weight.dtype) for layer in timed} == {("cpu", torch.float64)}
+    assert [tuple(layer.weight.shape) for layer in timed] == 2 * [(48, 16), (16, 16), (64, 16),
+                                                                  (16, 64)]
+    assert {(layer.weight.device.type, layer.weight.dtype)
+            for layer in timed} == {("cpu", torch.float64)}
     assert all((weight == 1).all() for layer in timed for weight in layer.parameters())
 
 
@@ -365,7 +390,8 @@ def test_a_step_allocates_no_cache(monkeypatch):
     gpt2 = load_fast("tales-small")
     made = []
     new_cache = gpt2.new_cache
-    monkeypatch.setattr(gpt2, "new_cache", lambda capacity: made.append(new_cache(capacity)) or made[-1])
+    monkeypatch.setattr(gpt2, "new_cache",
+                        lambda capacity: made.append(new_cache(capacity)) or made[-1])
     addresses = set()
     forward = gpt2.forward
 

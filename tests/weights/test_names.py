@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments, **environment):
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
                           capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -39,9 +40,12 @@ def test_what_a_name_means(tmp_path, monkeypatch):
     assert resolve("./gpt2") == resolve(Path("gpt2")) == Path("gpt2")
     assert resolve("owner/local") == Path("owner/local")
     assert resolve("owner/remote") == Repository("owner/remote", "main")
-    for name, message in [("mine", "unknown model 'mine'; known are tales-large.*write ./name"), ("", "unknown model ''"),
-                          ("./none", "there is no folder none"), (str(tmp_path / "none"), "there is no folder"),
-                          ("a/b/c", "there is no folder a/b/c"), ("./file", "is a file; name the folder"),
+    for name, message in [("mine", "unknown model 'mine'; known are tales-large.*write ./name"),
+                          ("", "unknown model ''"),
+                          ("./none", "there is no folder none"),
+                          (str(tmp_path / "none"), "there is no folder"),
+                          ("a/b/c", "there is no folder a/b/c"),
+                          ("./file", "is a file; name the folder"),
                           ("./two\nlines", "there is no folder two lines")]:
         with pytest.raises(WeightsError, match=message):
             resolve(name)
@@ -61,7 +65,8 @@ def test_check_passes_for_the_bundled_pair(monkeypatch, capsys):
 
 
 def test_check_notices_a_matrix_the_wrong_way_round(monkeypatch, capsys):
-    monkeypatch.setattr(checkpoint, "CONV1D", tuple(n for n in checkpoint.CONV1D if n != "attn.c_proj.weight"))
+    monkeypatch.setattr(checkpoint, "CONV1D",
+                        tuple(n for n in checkpoint.CONV1D if n != "attn.c_proj.weight"))
     for name in [*BUNDLED, *map(str, BUNDLED.values())]:
         monkeypatch.setattr(sys, "argv", ["check", name])
         assert main() == 1
@@ -74,11 +79,13 @@ def test_check_is_weaker_for_an_unknown_model_and_says_so():
     assert "weaker check" in report
 
 
-@pytest.mark.parametrize("arguments, code", [("--help", 0), ("nobody", 2), ("./nowhere", 2), ("--unknown", 2)])
+@pytest.mark.parametrize("arguments, code",
+                         [("--help", 0), ("nobody", 2), ("./nowhere", 2), ("--unknown", 2)])
 def test_check_answers_without_torch(arguments, code):
     done = run("-X", "importtime", "-m", "weights.check", arguments)
     assert done.returncode == code
-    modules = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    modules = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()
+               if line.startswith("import time:")}
     assert "weights.registry" in modules
     assert not {"torch", "tiktoken", "huggingface_hub"} & modules
     spoken = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
@@ -86,7 +93,8 @@ def test_check_answers_without_torch(arguments, code):
 
 
 def test_names_and_tokenizers_need_no_torch():
-    done = run("-c", "import sys, weights, weights.registry; weights.load_tokenizer('tales-large'); "
+    done = run("-c",
+               "import sys, weights, weights.registry; weights.load_tokenizer('tales-large'); "
                      "weights.load_tokenizer('gpt2'); print('torch' in sys.modules, 'huggingface_hub' in sys.modules)")
     assert done.stdout.split() == ["False", "False"], done.stderr
 
@@ -102,7 +110,8 @@ def test_a_package_says_what_there_is_to_run(package):
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 66
     files = (path for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
-    runnable = [path for path in files if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
+    runnable = [path for path in files
+                if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in runnable]
     assert sorted(names) == sorted(PROGRAMS[package])
     for name in names:
@@ -112,7 +121,8 @@ def test_a_package_says_what_there_is_to_run(package):
 
 @pytest.mark.parametrize("package", ["decoding", "weights"])
 def test_what_there_is_to_run_is_said_without_torch(package):
-    done = run("-c", f"import runpy, sys; sys.modules['torch'] = None; runpy.run_module('{package}', run_name='__main__')")
+    done = run("-c",
+               f"import runpy, sys; sys.modules['torch'] = None; runpy.run_module('{package}', run_name='__main__')")
     assert done.returncode == 0 and "python -m" in done.stdout, done.stderr
 
 
@@ -133,12 +143,14 @@ def test_type_checkers_know_the_public_names(tmp_path):
     names = [f"{package}.{name}" for package in ("decoding", "weights")
              for name in importlib.import_module(package).__all__]
     script = tmp_path / "names.py"
-    script.write_text("import decoding, weights\n" + "".join(f"reveal_type({name})\n" for name in names)
+    script.write_text("import decoding, weights\n"
+                      + "".join(f"reveal_type({name})\n" for name in names)
                       + "decoding.speculate\n")
     config = tmp_path / "mypy.ini"  # without torch, which takes half a minute to read
     config.write_text("[mypy]\nfollow_imports = silent\nignore_missing_imports = True\n"
                       "[mypy-torch.*,matplotlib.*,huggingface_hub.*]\nfollow_imports = skip\n")
-    done = run("-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache"), str(script))
+    done = run("-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache"),
+               str(script))
     types = re.findall(r'Revealed type is "(.*)"', done.stdout)
     assert len(types) == len(names), done.stdout + done.stderr
     assert not [name for name, found in zip(names, types, strict=True) if found == "Any"]

@@ -14,13 +14,15 @@ from decoding.bench.counting import write_checkpoint
 from model.fast.layouts import ONEDNN, PLAIN, STRIPS, layout_name
 from weights import WeightsError, checkpoint, load_fast, load_model
 
-CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90, "n_positions": 24}
+CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90,
+          "n_positions": 24}
 
 
 @pytest.fixture(scope="module")
 def reference():
     """transformers' GPT-2 with weights large enough that every one of them shows in the logits."""
-    model = GPT2LMHeadModel(ReferenceConfig(**{k: v for k, v in CONFIG.items() if k != "model_type"},
+    model = GPT2LMHeadModel(ReferenceConfig(**{k: v for k,
+                                               v in CONFIG.items() if k != "model_type"},
                                             bos_token_id=0, eos_token_id=0)).eval()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -32,7 +34,8 @@ def reference():
 @pytest.fixture(scope="module")
 def state(reference):
     """Its weights, under the names and in the layout of the official files."""
-    return {name: weight.detach().clone() for name, weight in reference.transformer.named_parameters()}
+    return {name: weight.detach().clone() for name,
+            weight in reference.transformer.named_parameters()}
 
 
 @pytest.fixture
@@ -40,13 +43,15 @@ def write(tmp_path):
     """Write a model folder, and return its path as a value of load_model."""
     def write(state, config=CONFIG):
         (tmp_path / "config.json").write_text(json.dumps(config))
-        save_file({name: weight.contiguous() for name, weight in state.items()}, tmp_path / "model.safetensors")
+        save_file({name: weight.contiguous() for name, weight in state.items()},
+                  tmp_path / "model.safetensors")
         return str(tmp_path)
     return write
 
 
 def difference(model, reference):
-    tokens = torch.randint(CONFIG["vocab_size"], (2, 24), generator=torch.Generator().manual_seed(1))
+    tokens = torch.randint(CONFIG["vocab_size"], (2, 24),
+                           generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         return (model(tokens) - reference(tokens).logits).abs().max().item()
 
@@ -69,7 +74,8 @@ def test_logits_equal_the_reference(reference, state, write, prefix, masks, head
 
 @pytest.mark.parametrize("left_out", checkpoint.CONV1D)
 def test_each_transpose_matters(reference, state, write, monkeypatch, left_out):
-    monkeypatch.setattr(checkpoint, "CONV1D", tuple(name for name in checkpoint.CONV1D if name != left_out))
+    monkeypatch.setattr(checkpoint, "CONV1D",
+                        tuple(name for name in checkpoint.CONV1D if name != left_out))
     if left_out == "attn.c_proj.weight":  # square: only the numbers can tell
         assert difference(load_model(write(state)), reference) > 0.01
     else:
@@ -93,13 +99,15 @@ def test_stored_and_wanted_types(state, write, linear, stored, wanted):
     loaded = load_fast(folder, dtype=wanted)
     assert {weight.dtype for weight in loaded.parameters()} == {wanted}
     assert torch.equal(loaded.wte.weight, state["wte.weight"].to(stored).to(wanted))
-    assert torch.equal(loaded.state_dict()["h.1.mlp.c_fc.weight"], state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
+    assert torch.equal(loaded.state_dict()["h.1.mlp.c_fc.weight"],
+                       state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
 
 
 def test_the_model_does_not_live_in_the_file(reference, state, write, linear):
     folder = write(state)
     loaded = load_fast(folder)
-    with open(folder + "/model.safetensors", "r+b") as file:  # the same file, overwritten: a map would see it
+    # the same file, overwritten: a map would see it
+    with open(folder + "/model.safetensors", "r+b") as file:
         file.write(b"\0" * (Path(folder) / "model.safetensors").stat().st_size)
     assert difference(loaded, reference) < 1e-4
     assert layout_name(loaded) == linear or linear == ONEDNN  # which not every processor has
@@ -131,14 +139,16 @@ def test_weights_may_begin_at_any_byte_of_the_file(reference, state, write, more
 
 
 def test_a_config_that_spells_gpt2_out_is_accepted(reference, state, write):
-    spelled_out = {"n_inner": 128, "layer_norm_epsilon": 1e-05, "activation_function": "gelu_pytorch_tanh", "n_ctx": 24}
+    spelled_out = {"n_inner": 128, "layer_norm_epsilon": 1e-05,
+                   "activation_function": "gelu_pytorch_tanh", "n_ctx": 24}
     config = {**CONFIG, **spelled_out}
     assert difference(load_model(write(state, config)), reference) < 1e-4
     del config["n_positions"]  # the oldest files have n_ctx only
     assert difference(load_model(write(state, config)), reference) < 1e-4
 
 
-@pytest.mark.parametrize("prefix, buffers, dtype", [(False, True, torch.float32), (True, False, torch.float16)])
+@pytest.mark.parametrize("prefix, buffers, dtype",
+                         [(False, True, torch.float32), (True, False, torch.float16)])
 def test_a_counting_checkpoint_counts(tmp_path, prefix, buffers, dtype):
     write_checkpoint(tmp_path, "tiny", prefix=prefix, buffers=buffers, dtype=dtype)
     tokens = torch.arange(300)
