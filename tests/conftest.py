@@ -37,6 +37,34 @@ def pair(tmp_path_factory):
 
 
 @pytest.fixture
+def choose(monkeypatch):
+    """Say which layers and which head are quickest, which is else the clock's to say.
+
+    choose(*favourites): the first of them that takes part, or else the last that takes part.
+    Returns a list that grows: for each choice the candidates, the tokens, the dtype, the device.
+    """
+    from model.fast import layouts, onednn
+
+    def choose(*favourites):
+        timed = []
+
+        def quickest(candidates, like, widths, tokens):
+            timed.append((list(candidates), tokens, like.dtype, like.device.type))
+            return next((name for name in favourites if name in candidates), list(candidates)[-1])
+
+        forget()
+        monkeypatch.setattr(layouts, "quickest", quickest)
+        return timed
+
+    def forget():
+        layouts.FOUND.clear()
+        onednn.strips_for.cache_clear()
+
+    yield choose
+    forget()
+
+
+@pytest.fixture
 def generate(pair, capsys):
     """The program with the small pair."""
     from tests.commands import ask

@@ -1,4 +1,4 @@
-"""model/ against transformers' GPT2LMHeadModel (eager attention) on random weights, and against its own uncached forward."""
+"""model/ against transformers' GPT-2 on random weights, and against its own uncached forward."""
 import dataclasses
 
 import pytest
@@ -30,8 +30,9 @@ def in_our_layout(name, tensor):
 def reference_and_ours(config, dtype):
     """The same random weights in both models.
 
-    The reference's own initial weights hide mistakes: biases of 0, gains of 1, attention all but uniform. These let every
-    part be seen: attention picks few tokens, and small embeddings make the eps of the first LayerNorm count.
+    The reference's own initial weights hide mistakes: biases of 0, gains of 1, attention all but
+    uniform. These let every part be seen: attention picks few tokens, and small embeddings make the
+    eps of the first LayerNorm count.
     """
     reference = GPT2LMHeadModel(ReferenceConfig(
         n_layer=config.n_layer, n_head=config.n_head, n_embd=config.n_embd,
@@ -77,7 +78,7 @@ def feed(model, cache, tokens, size):
 
 @torch.no_grad()
 def differences_from_reference(config, dtype, T, batch, kept=7):
-    """Largest difference of any logit from the reference's, for each way of reading the same text."""
+    """Largest difference of any logit from the reference's, for each way of reading a text."""
     reference, ours = reference_and_ours(config, dtype)
     text, other = random_tokens(config, T, batch), random_tokens(config, T, batch, seed=2)
     spliced = torch.cat([text[:, :kept], other[:, kept:]], dim=1)
@@ -91,8 +92,8 @@ def differences_from_reference(config, dtype, T, batch, kept=7):
         rest = feed(ours, cache, text[:, kept:], size)
         errors[f"blocks of {size} after a prefix"] = torch.cat([prefix, rest], dim=1) - want
         cache.truncate(kept)
-        errors[f"blocks of {size} after a truncation"] = feed(ours, cache, other[:, kept:],
-                                                              size) - want_spliced[:, kept:]
+        rest = feed(ours, cache, other[:, kept:], size)
+        errors[f"blocks of {size} after a truncation"] = rest - want_spliced[:, kept:]
     return {way: error.abs().max().item() for way, error in errors.items()}
 
 
@@ -106,15 +107,14 @@ def test_logits_equal_the_reference_in_float32():
 
 
 def test_logits_equal_the_reference_in_float64_to_rounding():
-    assert above(1e-12,
-                 differences_from_reference(TINY, torch.float64, T=TINY.n_ctx, batch=3)) == {}
+    differences = differences_from_reference(TINY, torch.float64, T=TINY.n_ctx, batch=3)
+    assert above(1e-12, differences) == {}
 
 
 @pytest.mark.slow
 def test_logits_equal_the_reference_at_the_size_of_gpt2_small():
-    assert above(1e-4,
-                 differences_from_reference(OFFICIAL_CONFIGS["gpt2"], torch.float32, T=16,
-                                            batch=1)) == {}
+    config = OFFICIAL_CONFIGS["gpt2"]
+    assert above(1e-4, differences_from_reference(config, torch.float32, T=16, batch=1)) == {}
 
 
 def test_gradients_equal_the_reference():
@@ -225,11 +225,11 @@ def test_the_context_is_used_to_its_last_position_and_no_further():
     tokens = random_tokens(TINY, T=41)
     cache = ours.new_cache(50)
     for cache_or_none in (cache, None):
-        with pytest.raises(ValueError, match="40 .* 41"):
+        with pytest.raises(ValueError, match=r"40 .* 41"):
             ours(tokens, cache_or_none)
     ours(tokens[:, :39], cache, last=0)
     same(ours(tokens[:, 39:40], cache), ours(tokens[:, :40], last=1))
-    with pytest.raises(ValueError, match="40 .* 41"):
+    with pytest.raises(ValueError, match=r"40 .* 41"):
         ours(tokens[:, 40:], cache)
     assert cache.length == 40
 
