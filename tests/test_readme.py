@@ -103,6 +103,7 @@ def test_the_ten_lines_are_those_of_page_one():
     assert textwrap.indent(ALGORITHM, "    ") in page
 
 
+@pytest.mark.slow
 def test_the_examples_run(capsys):
     names = {}
     for example in EXAMPLES:

@@ -201,6 +201,7 @@ def test_in_the_still_picture_no_mark_lies_on_another():
         assert all(x != other_x or abs(y - other_y) > 0.3 for other_x, other_y in marks[:i])
 
 
+@pytest.mark.slow
 def test_the_stored_picture_is_what_the_command_draws(tmp_path):
     main(["--out", str(tmp_path / "run.svg")])
     drawn = (tmp_path / "run.svg").read_bytes()

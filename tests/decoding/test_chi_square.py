@@ -70,6 +70,7 @@ def test_the_first_two_tokens_are_spread_as_the_target_says(pair):
     assert p_value(pair, n=2, runs=150) > LIMIT
 
 
+@pytest.mark.slow
 def test_the_same_test_notices_a_greedy_draft_with_a_soft_q(pair):
     target, draft, prompt = pair
     assert p_value((target, mistakes.TwoFacedDrafter(draft, drawn=GREEDY, reported=FOUR), prompt),

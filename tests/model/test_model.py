@@ -19,8 +19,8 @@ AS_STORED = ["ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias",
 
 
 def official_names(n_layer):
-    return OUTSIDE_THE_BLOCKS + [f"h.{i}.{name}" for i in range(n_layer) for name in TRANSPOSED
-                                 + AS_STORED]
+    inside = [f"h.{i}.{name}" for i in range(n_layer) for name in TRANSPOSED + AS_STORED]
+    return OUTSIDE_THE_BLOCKS + inside
 
 
 def in_our_layout(name, tensor):
@@ -36,9 +36,8 @@ def reference_and_ours(config, dtype):
     """
     reference = GPT2LMHeadModel(ReferenceConfig(
         n_layer=config.n_layer, n_head=config.n_head, n_embd=config.n_embd,
-        vocab_size=config.n_vocab,
-        n_positions=config.n_ctx, attn_implementation="eager", bos_token_id=0,
-        eos_token_id=0)).to(dtype).eval()
+        vocab_size=config.n_vocab, n_positions=config.n_ctx, attn_implementation="eager",
+        bos_token_id=0, eos_token_id=0)).to(dtype).eval()
     weights = reference.transformer.state_dict()
     generator = torch.Generator().manual_seed(0)
     for name in official_names(config.n_layer):
@@ -247,8 +246,8 @@ def test_two_caches_on_one_model_do_not_disturb_each_other():
 
 def test_official_sizes_have_the_official_number_of_parameters():
     with torch.device("meta"):
-        counts = {name: sum(p.numel() for p in GPT2(config).parameters()) for name,
-                  config in OFFICIAL_CONFIGS.items()}
+        counts = {name: sum(p.numel() for p in GPT2(config).parameters())
+                  for name, config in OFFICIAL_CONFIGS.items()}
     assert counts == {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080,
                       "gpt2-xl": 1_557_611_200}
     for config in OFFICIAL_CONFIGS.values():

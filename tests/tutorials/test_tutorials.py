@@ -1,11 +1,11 @@
-"""The notebooks run as they are, say what they are stored to say, and their exercises can tell right from wrong.
+"""The notebooks run and say what they are stored to say; their exercises know right from wrong.
 
 Found by name, so a new notebook needs nothing here:
 
-    tutorials/NN_name.ipynb            a cell tagged "varies" has outputs that depend on the clock or the machine
-    tutorials/exercises/eNN.py         check_<exercise>(answer) -> "exact", "close" or "wrong"
-    tutorials/solutions/sNN.py         <exercise>, the right answer
-    tests/tutorials/wrong_answers/wNN.py         <exercise>, a plausible wrong one
+    tutorials/NN_name.ipynb               outputs of a cell tagged "varies" depend on the machine
+    tutorials/exercises/eNN.py            check_<exercise>(answer) -> "exact", "close" or "wrong"
+    tutorials/solutions/sNN.py            <exercise>, the right answer
+    tests/tutorials/wrong_answers/wNN.py  <exercise>, a plausible wrong one
 """
 import ast
 import importlib
@@ -45,7 +45,10 @@ def code_cells(notebook):
 
 @cache
 def run(path, folder):
-    """A copy, executed by a new kernel that was started in `folder`. Raises CellExecutionError where a cell does."""
+    """A copy, executed by a new kernel that was started in `folder`.
+
+    Raises CellExecutionError where a cell does.
+    """
     notebook = read(path)
     # see conftest.py; a kernel is a process of its own
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -90,17 +93,21 @@ def test_stored_outputs_are_those_of_one_clean_run(path):
     notebook = read(path)
     nbformat.validate(notebook)
     assert notebook.metadata.kernelspec.name == "python3"
-    assert [cell.execution_count
-            for cell in code_cells(notebook)] == list(range(1, len(code_cells(notebook)) + 1))
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
     for cell in code_cells(notebook):
         for output in cell.outputs:
             assert output.output_type != "error" and output.get("name") != "stderr", cell.id
-    assert str(ROOT) not in path.read_text(encoding="utf-8") and "ipykernel_" not in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert str(ROOT) not in text and "ipykernel_" not in text
     assert path.stat().st_size < 600_000
 
 
 def said(cell):
-    """All text in the outputs of a cell. What goes to stderr is about the machine: matplotlib builds its cache of fonts."""
+    """All text in the outputs of a cell.
+
+    What goes to stderr is about the machine: matplotlib builds its cache of fonts.
+    """
     parts = []
     for output in cell.outputs:
         if output.output_type == "stream" and output.name == "stdout":
@@ -112,7 +119,7 @@ def said(cell):
 
 
 def kinds(cell):
-    """What kinds of output a cell has, pictures included; neighbouring streams may be cut anywhere."""
+    """What kinds of output a cell has, pictures included; streams may be cut anywhere."""
     return sorted({kind for output in cell.outputs for kind in output.get("data", {})})
 
 
@@ -121,8 +128,8 @@ def assert_same_text(now, stored, where):
     assert NUMBER.sub("#", now) == NUMBER.sub("#", stored), where
     for a, b in zip(map(float, NUMBER.findall(now)), map(float, NUMBER.findall(stored)),
                     strict=True):
-        assert a == b or abs(a - b) <= 1e-9 + 0.01 * max(abs(a),
-                                                         abs(b)), f"{where}: {a}, but {b} is stored"
+        limit = 1e-9 + 0.01 * max(abs(a), abs(b))
+        assert a == b or abs(a - b) <= limit, f"{where}: {a}, but {b} is stored"
 
 
 def stored_times(what):
@@ -195,7 +202,8 @@ def test_the_notebook_asks_for_what_the_solution_gives(number, name):
         stubs |= {node.name: ast.unparse(node.args) for node in tree.body
                   if isinstance(node, ast.FunctionDef)}
         if f"check_{name}({name})" in cell.source:
-            assert "wrong: " in said(cell) and "expected" in said(cell), "the stored output is what an unfinished answer gets"
+            # what is stored is what an unfinished answer gets
+            assert "wrong: " in said(cell) and "expected" in said(cell)
             stubs["checked"] = True
     solution = load("solutions", number, name)
     assert stubs.get("checked"), f"no cell of {path.name} calls check_{name}({name})"
@@ -230,8 +238,8 @@ def test_an_answer_may_be_wrong_in_any_way(capsys):
     for complaint, answer in answers.items():
         grade = grading.check(answer, lambda p: p.softmax(-1), [(rows,)])
         text = capsys.readouterr().out
-        assert complaint in text and text.startswith(grade
-                                                     + (":" if grade == "wrong" else "")), text
+        assert complaint in text, text
+        assert text.startswith("wrong:" if grade == "wrong" else grade), text
         assert (grade == "wrong") == ("expected [[0.09" in text)
 
 
@@ -265,4 +273,5 @@ def test_colored_text_is_whole():
     rounds = [Round(ids[:1], 1, ids[1], "bonus", (0, 0), None, None, 0.0),
               Round(ids[2:], len(ids) - 2, None, "none", (0, 0), None, None, 0.0)]
     shown = re.sub(r"<[^>]*>", "", coloring.colored(rounds, tokenizer, "say & ").data)
-    assert shown.startswith("say &amp; the é &lt;b&gt;") and "\N{REPLACEMENT CHARACTER}" not in shown
+    assert shown.startswith("say &amp; the é &lt;b&gt;")
+    assert "\N{REPLACEMENT CHARACTER}" not in shown

@@ -3,14 +3,16 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from decoding.bench.counting import write_checkpoint
-from weights import WeightsError, checkpoint
+from weights import WeightsError
 from weights.check import check, main
 from weights.registry import (
     BUNDLED,
@@ -64,13 +66,15 @@ def test_check_passes_for_the_bundled_pair(monkeypatch, capsys):
         assert capsys.readouterr().out.startswith(f"{name}: pass: greedy decoding of ")
 
 
-def test_check_notices_a_matrix_the_wrong_way_round(monkeypatch, capsys):
-    monkeypatch.setattr(checkpoint, "CONV1D",
-                        tuple(n for n in checkpoint.CONV1D if n != "attn.c_proj.weight"))
-    for name in [*BUNDLED, *map(str, BUNDLED.values())]:
-        monkeypatch.setattr(sys, "argv", ["check", name])
+def test_check_notices_a_matrix_the_wrong_way_round(tmp_path, monkeypatch, capsys):
+    for folder in BUNDLED.values():
+        turned = shutil.copytree(folder, tmp_path / folder.name)
+        state = load_file(turned / "model.safetensors")
+        save_file({name: weight.T.contiguous() if name.endswith("attn.c_proj.weight") else weight
+                   for name, weight in state.items()}, turned / "model.safetensors")
+        monkeypatch.setattr(sys, "argv", ["check", str(turned)])
         assert main() == 1
-        assert capsys.readouterr().out.startswith(f"{name}: FAIL: ")
+        assert capsys.readouterr().out.startswith(f"{turned}: FAIL: ")
 
 
 def test_check_is_weaker_for_an_unknown_model_and_says_so():
@@ -93,9 +97,9 @@ def test_check_answers_without_torch(arguments, code):
 
 
 def test_names_and_tokenizers_need_no_torch():
-    done = run("-c",
-               "import sys, weights, weights.registry; weights.load_tokenizer('tales-large'); "
-                     "weights.load_tokenizer('gpt2'); print('torch' in sys.modules, 'huggingface_hub' in sys.modules)")
+    done = run("-c", "import sys, weights, weights.registry; "
+                     "weights.load_tokenizer('tales-large'); weights.load_tokenizer('gpt2'); "
+                     "print('torch' in sys.modules, 'huggingface_hub' in sys.modules)")
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
@@ -104,7 +108,8 @@ PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.an
             "weights": ["weights.check", "weights.train"], "model": []}
 
 
-@pytest.mark.parametrize("package", PROGRAMS)
+@pytest.mark.parametrize("package", ["decoding", "weights",
+                                     pytest.param("model", marks=pytest.mark.slow)])
 def test_a_package_says_what_there_is_to_run(package):
     done = run("-m", package)
     assert (done.returncode, done.stderr) == (0, "")
@@ -121,15 +126,17 @@ def test_a_package_says_what_there_is_to_run(package):
 
 @pytest.mark.parametrize("package", ["decoding", "weights"])
 def test_what_there_is_to_run_is_said_without_torch(package):
-    done = run("-c",
-               f"import runpy, sys; sys.modules['torch'] = None; runpy.run_module('{package}', run_name='__main__')")
+    done = run("-c", "import runpy, sys; sys.modules['torch'] = None; "
+                     f"runpy.run_module('{package}', run_name='__main__')")
     assert done.returncode == 0 and "python -m" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["decoding", "weights"])
 def test_public_names_are_seen_without_torch_and_are_there(package):
     done = run("-c", f"import sys, {package} as p; print(*dir(p)); print('torch' in sys.modules); "
-                     "print([getattr(p, name) is not None for name in p.__all__], set(p.__all__) == set(p.HOME))")
+                     "print([getattr(p, name) is not None for name in p.__all__], "
+                     "set(p.__all__) == set(p.HOME))")
     names, torch_was_imported, there = done.stdout.splitlines()
     module = importlib.import_module(package)
     assert set(module.__all__) <= set(names.split()) and torch_was_imported == "False", done.stderr
@@ -138,6 +145,7 @@ def test_public_names_are_seen_without_torch_and_are_there(package):
         getattr(module, "speculate")  # noqa: B009
 
 
+@pytest.mark.slow
 def test_type_checkers_know_the_public_names(tmp_path):
     pytest.importorskip("mypy")
     names = [f"{package}.{name}" for package in ("decoding", "weights")
@@ -157,6 +165,7 @@ def test_type_checkers_know_the_public_names(tmp_path):
     assert "no attribute" in done.stdout and "speculate" in done.stdout
 
 
+@pytest.mark.slow
 def test_weights_needs_nothing_of_decoding():
     done = run("-c", "import sys; sys.modules['decoding'] = None; "
                      "import weights.train, weights.check, weights.training.pair, weights.output")
@@ -165,7 +174,7 @@ def test_weights_needs_nothing_of_decoding():
 
 FRESH = """
 import json, re, sys, torch
-def peak():  # the most memory so far; ru_maxrss would start at what the process had that started this one
+def peak():  # the most memory so far; ru_maxrss would start at what the parent process had
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
 before = peak()
 from weights import load_model
@@ -175,16 +184,21 @@ weights = sum(weight.numel() * weight.element_size() for weight in model.paramet
 compiler = "torch._dynamo" in sys.modules or "sympy" in sys.modules
 from decoding import autoregressive
 from weights.check import check
-print(json.dumps([spent / weights, compiler, autoregressive(model, [50250], 10).tokens, *check("gpt2")]))
+tokens = autoregressive(model, [50250], 10).tokens
+print(json.dumps([spent / weights, compiler, tokens, *check("gpt2")]))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_official_name_with_its_file_in_the_cache(tmp_path):
-    """Small's full shape, found in the hub's cache with no network to ask. The file counts, so `check` must not pass it."""
+    """Small's full shape, found in the hub's cache with no network to ask.
+
+    The file counts, so `check` must not pass it.
+    """
     repository = OFFICIAL["gpt2"]
-    snapshot = tmp_path / f"models--{repository.id.replace('/', '--')}" / "snapshots" / repository.revision
+    home = tmp_path / f"models--{repository.id.replace('/', '--')}"
+    snapshot = home / "snapshots" / repository.revision
     write_checkpoint(snapshot, "small")
     (snapshot / "config.json").unlink()  # the official shape is known by name
     done = run("-c", FRESH, HF_HUB_CACHE=str(tmp_path), HF_HUB_OFFLINE="1")

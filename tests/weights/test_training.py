@@ -1,4 +1,4 @@
-"""The parts of training: the vocabulary and the text, the losses, how a model learns, and going on where it was."""
+"""The parts of training: vocabulary and text, losses, how a model learns, going on."""
 import base64
 import math
 from pathlib import Path
@@ -30,7 +30,6 @@ from weights.training.objective import (
     split_block,
     to_blocks,
 )
-from weights.training.progress import Progress
 from weights.training.recipe import (
     Recipe,
     add_dropout,
@@ -49,11 +48,11 @@ def test_vocabulary_holds_every_byte_and_what_the_text_uses_most():
     ranks = [gpt2.encode_single_token(token) for token in tokens]
     assert ranks == sorted(ranks)  # GPT-2's order
     counts = {}
-    for token in gpt2.encode_ordinary_batch(documents)[0] + gpt2.encode_ordinary(documents[1]) + gpt2.encode_ordinary(documents[2]):
-        counts[token] = counts.get(token, 0) + 1
-    words = sorted((count for token,
-                    count in counts.items() if len(gpt2.decode_single_token_bytes(token)) > 1),
-                   reverse=True)
+    for document in documents:
+        for token in gpt2.encode_ordinary(document):
+            counts[token] = counts.get(token, 0) + 1
+    words = sorted((count for token, count in counts.items()
+                    if len(gpt2.decode_single_token_bytes(token)) > 1), reverse=True)
     chosen = [counts[gpt2.encode_single_token(token)] for token in tokens if len(token) > 1]
     assert sorted(chosen, reverse=True) == words[:5]
 
@@ -93,10 +92,9 @@ def test_each_document_ends_with_end_of_text(tmp_path):
                     encoding="utf-8")
     documents = corpus.read_documents(text)
     assert documents == ["one", "two"]
-    assert corpus.to_tokenizer(corpus.choose_vocabulary(documents, 300)).decode(
-        corpus.encode(documents,
-                      corpus.to_tokenizer(corpus.choose_vocabulary(documents,
-                                                                   300)))) == "one<|endoftext|>two<|endoftext|>"
+    tokenizer = corpus.to_tokenizer(corpus.choose_vocabulary(documents, 300))
+    whole = tokenizer.decode(corpus.encode(documents, tokenizer))
+    assert whole == "one<|endoftext|>two<|endoftext|>"
 
 
 def test_held_out_text_is_the_end_and_is_not_trained_on(tmp_path):
@@ -126,7 +124,10 @@ def test_held_out_file_leaves_the_whole_text_for_training(tmp_path):
 # ---- what is measured
 
 def slow_measures(p_logits, q_logits, targets):
-    """KL(p || q), -log q(next token), sum(min(p, q)), agreement: a position and a token at a time, in Python's floats."""
+    """KL(p || q), -log q(next token), sum(min(p, q)), agreement.
+
+    A position and a token at a time, in Python's floats.
+    """
     sums, rows = [0.0] * 4, 0
     for p_row, q_row, target in zip(p_logits.flatten(0, 1).tolist(),
                                     q_logits.flatten(0, 1).tolist(), targets.flatten().tolist()):
@@ -146,9 +147,8 @@ def test_losses_equal_the_slow_reference(kl_share):
     targets = torch.randint(7, (2, 3), generator=generator)
     kl, loss, _, _ = slow_measures(p, q, targets)
     assert next_token_loss(q, targets).item() == pytest.approx(loss, rel=1e-5)
-    assert distillation_loss(q, p, targets,
-                             kl_share).item() == pytest.approx(kl_share * kl
-                                                               + (1 - kl_share) * loss, rel=1e-5)
+    wanted = kl_share * kl + (1 - kl_share) * loss
+    assert distillation_loss(q, p, targets, kl_share).item() == pytest.approx(wanted, rel=1e-5)
 
 
 def test_only_the_draft_learns_from_distillation():
@@ -167,12 +167,12 @@ def test_evaluation_equals_the_slow_reference(batch):
     with torch.no_grad():
         _, loss, acceptance, agreement = slow_measures(target(inputs), draft(inputs), targets)
     result = evaluate(draft, blocks, target, batch)
-    assert (result.loss, result.acceptance,
-            result.agreement) == pytest.approx((loss, acceptance, agreement), rel=1e-5)
+    measured = (result.loss, result.acceptance, result.agreement)
+    assert measured == pytest.approx((loss, acceptance, agreement), rel=1e-5)
     assert result.tokens == 56 and result.score == result.acceptance
     alone = evaluate(draft, blocks, batch=batch)
-    assert (alone.loss, alone.acceptance, alone.score) == (pytest.approx(loss, rel=1e-5), None,
-                                                           -alone.loss)
+    assert alone.loss == pytest.approx(loss, rel=1e-5)
+    assert (alone.acceptance, alone.score) == (None, -alone.loss)
 
 
 def test_evaluation_is_without_dropout_and_leaves_the_mode_alone():
@@ -201,9 +201,8 @@ def test_blocks_come_from_the_whole_text():
     trainer = toy_trainer(Recipe(1e-2, 0.1, batch=1000))
     trainer.ids = torch.arange(20, dtype=torch.int32)
     blocks = trainer.random_blocks()
-    assert set(blocks[:, 0].tolist()) == set(range(12)) and torch.equal(blocks,
-                                                                        blocks[:, :1]
-                                                                        + torch.arange(9))
+    assert set(blocks[:, 0].tolist()) == set(range(12))
+    assert torch.equal(blocks, blocks[:, :1] + torch.arange(9))
 
 
 def test_two_steps_lower_the_loss():
@@ -265,12 +264,9 @@ def test_only_matrices_decay():
 
 
 def test_learning_rate_goes_up_stays_and_goes_down():
-    assert [round(rate_factor(share), 3) for share in (0, 0.015, 0.03, 0.4, 0.7, 1, 1.1)] == [0.02,
-                                                                                              0.5,
-                                                                                              1, 1,
-                                                                                              0.5,
-                                                                                              0.02,
-                                                                                              0.02]
+    shares = (0, 0.015, 0.03, 0.4, 0.7, 1, 1.1)
+    rates = [round(rate_factor(share), 3) for share in shares]
+    assert rates == [0.02, 0.5, 1, 1, 0.5, 0.02, 0.02]
     trainer = toy_trainer()
     trainer.step = 3  # of 4
     trainer.learn()
@@ -341,10 +337,9 @@ def test_resume_gives_the_weights_of_no_interruption(tmp_path, teacher):
     assert second.share == 1 and same(second.state(), whole.state())
 
 
-def test_checkpoint_is_written_every_minute(monkeypatch):
+def test_checkpoint_is_written_every_minute():
     saves, run = [], SimpleNamespace(save=lambda trainer, name: saves.append(trainer.seconds))
-    monkeypatch.setattr(Progress, "show", lambda self, trainer: None)
-    trainer = SimpleNamespace(seconds=0, share=0)
+    trainer = SimpleNamespace(seconds=0, share=0, curve=[])  # no measurement, so nothing to show
 
     def advance():
         trainer.seconds += 25
