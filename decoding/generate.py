@@ -22,40 +22,13 @@ def generate(argv: list[str] | None) -> None:
     from decoding.cli.options import parse
 
     options = parse(argv)
-    text = read_prompt(options.prompt, options.prompt_file)
-    from decoding.cli.request import prepare
+    from decoding.cli.prompt import read_prompt
 
-    request = prepare(options, text)
+    prompt = read_prompt(options)
     bind_threads()
-    from decoding.cli.session import run
+    from decoding.cli.run import run
 
-    run(options, request)
-
-
-def read_prompt(prompt: str | None, file: str | None) -> str:
-    """Return the text to continue: `prompt`, or what is in the file.
-
-    Raises ValueError if it cannot be read, or is not UTF-8.
-    """
-    where = "the prompt" if file is None else f"the prompt file {file}"
-    try:
-        if file is not None:
-            return read_file(file).decode("utf-8-sig")  # without the mark some editors begin with
-        # Bytes of the command line that are not in the console's encoding are hidden as surrogates.
-        return (prompt or "").encode("utf-8", "surrogateescape").decode("utf-8")
-    except UnicodeError as error:
-        raise ValueError(f"{where} is not UTF-8 ({error}); convert it to UTF-8") from error
-    except OSError as error:
-        raise ValueError(f"cannot read {where}: {error.strerror}; "
-                         "give a text file, or - for stdin") from error
-
-
-def read_file(name: str) -> bytes:
-    """Return what is in a file; - is stdin."""
-    if name == "-":
-        return sys.stdin.buffer.read()
-    with open(name, "rb") as file:
-        return file.read()
+    run(options, prompt)
 
 
 if __name__ == "__main__":

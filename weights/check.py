@@ -24,7 +24,8 @@ KNOWN_CONTINUATIONS = {  # {name: (prompt, what follows)}, in ids
                                              1715, 324, 336, 366, 696, 715, 2891, 348, 553, 13]),
 }
 PLAIN_ENGLISH = ("The old man lived alone in a small house by the sea. Every morning he walked "
-                 "down to the water, looked at the boats, and went home again to make his breakfast.")
+                 "down to the water, looked at the boats, and went home again to make his "
+                 "breakfast.")
 # A chosen limit, not a published figure. tales-small, the weakest model here, is at 3.0; with only
 # attn.c_proj read the wrong way round it is at 5.9, and tales-large at 5.1. Guessing evenly among
 # GPT-2's tokens would be at 10.8.

@@ -49,7 +49,7 @@ def resolve(name_or_path: str | os.PathLike) -> Path | Repository:
         return BUNDLED[name]
     if name in OFFICIAL:
         return OFFICIAL[name]
-    if name.startswith((".", "/")) or _has_separator(name) and Path(name).is_dir():
+    if name.startswith((".", "/")) or (_has_separator(name) and Path(name).is_dir()):
         return _existing_folder(Path(name))
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return Repository(name)

@@ -1,1 +1,2 @@
-"""What the command line needs beside the algorithms: options, streaming, traces, reports."""
+"""What the command line needs beside the algorithms: options, prompt, session,
+streaming, traces, reports."""

@@ -36,11 +36,8 @@ class Console:
             tell("\n" * self.mid_line + line, end)
             self.mid_line = end != "\n"
 
-    def note(self, message: Warning | str, *_) -> None:
-        """Print a warning in one plain line.
-
-        Takes the place of warnings.showwarning, which prints two, with a file's name.
-        """
+    def note(self, message: Warning | str) -> None:
+        """Print a warning in one plain line. Python would print two, with a file's name."""
         self.say("note: " + " ".join(str(message).split()))
 
     def echo(self, prompt: str) -> None:

@@ -1,18 +1,18 @@
-"""The two ways a run is reported: a table to be read, and a JSON object to be parsed."""
+"""What came of a run: a table, sentences that explain it, and an object for --json."""
 from decoding.result import Generation, ratio
 from weights.console import number
 
 
 def table(runs: dict[str, Generation]) -> str:
-    """The numbers of the runs, a column each; what a run has no value for is n/a."""
-    rows = {
+    """Return the numbers of the runs, a column each; what a run has no value for is n/a."""
+    rows: dict[str, list[str]] = {
         "new tokens": [str(run.new_tokens) for run in runs.values()],
         "tokens/s": [number(run.tokens_per_second, ".1f") for run in runs.values()],
-        "ended by": [run.finish_reason for run in runs.values()],
+        "ended by": [run.finish_reason or "n/a" for run in runs.values()],
         "rounds (target passes)": [str(len(run.rounds)) for run in runs.values()],
         "tokens per round": [number(run.tokens_per_round, ".2f") for run in runs.values()],
-        "accepted/drafted": [share(run.accepted, run.drafted) for run in runs.values()],
-        "accepted/tested": [share(run.accepted, run.tested) for run in runs.values()],
+        "accepted/drafted": [fraction(run.accepted, run.drafted) for run in runs.values()],
+        "accepted/tested": [fraction(run.accepted, run.tested) for run in runs.values()],
         "prefill seconds": [number(run.prefill_seconds, ".3f") for run in runs.values()],
     }
     if len(runs) == 2:
@@ -23,16 +23,17 @@ def table(runs: dict[str, Generation]) -> str:
 
 
 def speedup(baseline: Generation, speculative: Generation) -> float | None:
-    """Tokens per second of the second over those of the first; None where either made no token."""
+    """Return the pace of the second over that of the first; None where either made no token."""
     return ratio(speculative.tokens_per_second or 0, baseline.tokens_per_second or 0)
 
 
-def share(part: int, whole: int) -> str:
+def fraction(part: int, whole: int) -> str:
+    """Return both counts and their ratio."""
     return f"{part}/{whole} = {part / whole:.2f}" if whole else "n/a"
 
 
 def as_json(text: str, run: Generation) -> dict:
-    """One run as it stands in the output of --json."""
+    """Return one run as it stands in the output of --json."""
     return {"text": text, "tokens": run.tokens, "finish_reason": run.finish_reason,
             "stats": run.stats()}
 

@@ -1,55 +1,65 @@
 """One round in one line, for whoever wants to see why each token was kept or rejected."""
+import tiktoken
 from torch import Tensor
 
 from decoding.acceptance import residual
+from decoding.observer import Trace
 from decoding.result import Round
 from weights.tokenizer import show_token
 
 
-def describe(number: int, round: Round, tokenizer) -> str:
-    """What was drafted, what the target said to it, what the rule made of it, and the caches before and after.
+def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
+    """Return one line: what was drafted, the target's answer, the rule's verdict, and the caches.
 
-    Needs a round run with trace=True. Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest
-    entries of the residual. Greedy: the target's choice, and by how many logits it leads, the drafted token if that is
-    another one, else the runner-up. Under shared noise logits are log p + noise.
+    round: of a run with trace=True.
+    Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest entries of the
+    residual. Greedy: the target's choice, and by how many logits it leads, over the drafted token
+    if that is another one, else over the runner-up. With shared noise logits are log p + noise.
     """
-    sampled = round.trace.u is not None
-    show = sampled_test if sampled else greedy_test
-    parts = [f"round {number}:"]
-    for i, token in enumerate(round.drafted):
-        tested = i < round.tested
-        kept = "kept" if i < round.accepted else "REJECTED"
-        parts.append(f"{show_token(token, tokenizer)} {show(round, i, tokenizer)} {kept}" if tested
-                     else f"{show_token(token, tokenizer)} not tested")
-    if round.kind == "correction" and sampled:
-        parts.append("residual " + top(residual_row(round), tokenizer))
-    parts.append(f"{round.kind} {show_token(round.extra, tokenizer)}" if round.extra is not None else "end of text, no extra token")
-    parts += [f"{whose} cache {lengths[0]} -> {lengths[1]}"
-              for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)) if lengths]
-    parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms" for phase, seconds in round.phase_seconds.items()))
-    return parts[0] + " " + " | ".join(parts[1:])
+    trace = round.trace
+    if trace is None:
+        raise ValueError("this round was run without trace=True")
+    parts = [f"{show_token(token, tokenizer)} {test_result(round, trace, i, tokenizer)}"
+             for i, token in enumerate(round.drafted)]
+    if round.kind == "correction" and trace.u is not None:
+        rest = residual(trace.p[round.accepted], trace.q[round.accepted])
+        parts.append("residual " + most_likely(rest, tokenizer))
+    if round.extra is None:
+        parts.append("end of text, no extra token")
+    else:
+        parts.append(f"{round.kind} {show_token(round.extra, tokenizer)}")
+    for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)):
+        if lengths:
+            parts.append(f"{whose} cache {lengths[0]} -> {lengths[1]}")
+    parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms"
+                           for phase, seconds in round.phase_seconds.items()))
+    return f"round {number}: " + " | ".join(parts)
 
 
-def sampled_test(round: Round, i: int, tokenizer) -> str:
-    token = round.drafted[i]
-    p, q = round.trace.p[i, token].item(), round.trace.q[i, token].item()
-    return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {round.trace.u[i].item():.3g}"
+def test_result(round: Round, trace: Trace, i: int, tokenizer: tiktoken.Encoding) -> str:
+    """Return how the i-th drafted token was tested, and what came of it."""
+    if i >= round.tested:
+        return "not tested"
+    numbers = (greedy_test(trace, i, round.drafted[i], tokenizer) if trace.u is None
+               else sampled_test(trace, i, round.drafted[i], trace.u))
+    return f"{numbers} {'kept' if i < round.accepted else 'REJECTED'}"
 
 
-def greedy_test(round: Round, i: int, tokenizer) -> str:
-    logits, drafted = round.trace.logits[i].float(), round.drafted[i]
-    choice = round.trace.p[i].argmax().item()
+def sampled_test(trace: Trace, i: int, token: int, u: Tensor) -> str:
+    p, q = trace.p[i, token].item(), trace.q[i, token].item()
+    return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {u[i].item():.3g}"
+
+
+def greedy_test(trace: Trace, i: int, drafted: int, tokenizer: tiktoken.Encoding) -> str:
+    logits = trace.logits[i].float()
+    choice = int(trace.p[i].argmax())
     lead = logits[choice] - logits  # (n_vocab,) of the choice over every token
-    rival = drafted if drafted != choice else lead.topk(2, largest=False).indices[1]
+    rival = drafted if drafted != choice else int(lead.topk(2, largest=False).indices[1])
     return f"target {show_token(choice, tokenizer)} by {lead[rival].item():+.2f}"
 
 
-def residual_row(round: Round) -> Tensor:
-    """The distribution the correction was drawn from. (n_vocab,)"""
-    return residual(round.trace.p[round.accepted], round.trace.q[round.accepted])
-
-
-def top(row: Tensor, tokenizer, n: int = 4) -> str:
-    """The n largest entries of a row of probabilities."""
+def most_likely(row: Tensor, tokenizer: tiktoken.Encoding, n: int = 4) -> str:
+    """Return the n largest entries of a row of probabilities."""
     values, ids = row.topk(min(n, int((row > 0).sum())))
-    return ", ".join(f"{show_token(token, tokenizer)} {value:.3g}" for value, token in zip(values.tolist(), ids.tolist()))
+    return ", ".join(f"{show_token(token, tokenizer)} {value:.3g}"
+                     for value, token in zip(values.tolist(), ids.tolist()))

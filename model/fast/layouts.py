@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from model.decoder import Decoder, TiedHead
-from model.meta import NoInitialValues
 from model.fast.onednn import OneDNNLinear
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
+from model.meta import NoInitialValues
 
 PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
 NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, StripLinear: STRIPS, OneDNNLinear: ONEDNN}

@@ -1,0 +1,107 @@
+"""One call of `python -m decoding.generate`, from the checked options on: load, decode, report."""
+import argparse
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from decoding.cli.console import Console
+from decoding.cli.prompt import Prompt
+from decoding.cli.report import as_json, lossless, reason, speedup, table
+from decoding.cli.session import Session
+from decoding.cli.streaming import LEGEND, TextStream
+from decoding.cli.trace import explain
+from decoding.compare import first_difference, identity_line
+from decoding.gamma import most
+from decoding.result import Generation, Round
+
+
+def run(options: argparse.Namespace, prompt: Prompt) -> None:
+    """Load, decode and report as the options say."""
+    console = Console(options)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: console.note(message)
+        session = Session(options, prompt)
+        introduce(session, console)
+        runs = decode(session, console)
+        result = report(session, runs, console)
+        if options.json:
+            print(json.dumps(result, allow_nan=False))
+
+
+def introduce(session: Session, console: Console) -> None:
+    """Say what the reader should know before the text begins."""
+    console.say(session.banner())
+    if console.color:
+        console.say(LEGEND)
+    if session.prompt.text == "":
+        console.say("the prompt is empty: starting from <|endoftext|>")
+
+
+def decode(session: Session, console: Console) -> dict[str, Generation]:
+    """Run what is asked for. Return {"baseline": …, "speculative": …}, or one of them."""
+    mode, n = session.options.mode, session.options.max_new_tokens
+    if mode == "baseline":
+        return {"baseline": stream(session, session.baseline(n), 0, console)}
+    if mode == "compare":
+        warm_up(session)
+    gamma = most(session.gamma())
+    speculative = stream(session, session.speculative(n), gamma, console)
+    if mode == "speculative":
+        return {"speculative": speculative}
+    rounds = console.counted(session.baseline(n), "baseline", n)
+    return {"baseline": Generation(list(rounds), gamma=0), "speculative": speculative}
+
+
+def warm_up(session: Session) -> None:
+    """Run both loops for two rounds: the first calls of a process are slow, whichever loop's."""
+    budget = min(session.options.max_new_tokens, most(session.gamma()) + 2)
+    for rounds in (session.baseline(budget), session.speculative(budget)):
+        for _ in rounds:
+            pass
+
+
+def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Console) -> Generation:
+    """Run the rounds to their end, and write their text, and if asked the trace, as they come."""
+    options, prompt = session.options, session.prompt
+    done: list[Round] = []
+    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.eot_token, console.color,
+                      console.wrap)
+    if console.out is not None:
+        console.echo(prompt.text)
+    for round in console.stepwise(rounds) if options.step else rounds:
+        done.append(round)
+        if options.trace:
+            console.say(explain(len(done), round, prompt.tokenizer))
+        text.write_round(round)
+        console.mid_line = console.on_screen
+    text.close()
+    console.end_text()
+    return Generation(done, gamma)
+
+
+def report(session: Session, runs: dict[str, Generation], console: Console) -> dict:
+    """Say what came of it. Return the object of --json."""
+    console.say("\n" + table(runs))
+    result: dict = {"prompt": session.prompt.text, "settings": session.settings()}
+    result |= {title: as_json(session.text_of(run.tokens), run) for title, run in runs.items()}
+    if len(runs) == 2:
+        result |= compare(session, runs["baseline"], runs["speculative"], console)
+    return result
+
+
+def compare(session: Session, baseline: Generation, speculative: Generation,
+            console: Console) -> dict:
+    """Say what speculation gained, and if the two should be the same, whether they are."""
+    console.say("\n" + reason(baseline, speculative))
+    if not session.sampling.greedy:
+        console.say(lossless(shared_noise=session.noise is not None))
+    result: dict = {"speedup": speedup(baseline, speculative)}
+    if session.loop_sampling.greedy:
+        difference = first_difference(session.coupled(session.model), session.prompt.ids,
+                                      baseline.tokens, speculative.tokens)
+        console.say(identity_line(difference, session.show))
+        result["identical"] = difference is None
+        if difference is not None:
+            result["first_difference"] = asdict(difference) | {"verdict": difference.verdict}
+    return result
