@@ -8,9 +8,14 @@ import sys
 import pytest
 import torch
 
+from decoding import GREEDY, speculative_rounds
 from decoding.acceptance import Acceptance
-from decoding.cli import session
+from decoding.cli.console import Console
+from decoding.cli.options import parse
+from decoding.cli.prompt import read_prompt
 from decoding.cli.report import lossless, reason
+from decoding.cli.run import report
+from decoding.cli.session import Session
 from decoding.result import Generation, Round
 from tests.commands import END_OF_TEXT, ask, write_pair
 from weights import load_model
@@ -71,19 +76,25 @@ def test_no_tokens_are_no_numbers(generate):
     assert "tokens/s                               n/a" in answer.err
 
 
-def test_a_difference_is_shown(generate, monkeypatch):
-    monkeypatch.setattr(session, "usual_rule", lambda sampling: accept_everything)
-    answer = generate("--json", *SHORT)
-    result = parsed(answer)
-    plain, speculative = (result[run]["tokens"] for run in ("baseline", "speculative"))
+def test_a_difference_is_shown(pair, capsys):
+    """As the program would, of a run by a rule that accepts everything."""
+    options = parse([*pair, "Once"])
+    session = Session(options, read_prompt(options))
+    rounds = speculative_rounds(session.target, session.draft, session.prompt.ids, 20, gamma=4,
+                                rule=accept_everything, sampling=GREEDY)
+    runs = {"baseline": Generation(list(session.baseline(20)), 0),
+            "speculative": Generation(list(rounds), 4)}
+    plain, speculative = (run.tokens for run in runs.values())
+    result = report(session, runs, Console(options))
+    err = capsys.readouterr().err
     first = next(i for i in range(20) if plain[i] != speculative[i])
     difference = result["first_difference"]
     assert result["identical"] is False
     assert difference["index"] == first
     assert (difference["baseline"], difference["speculative"]) == (plain[first], speculative[first])
     assert difference["verdict"] == "DIFFERENT" and difference["gap"] > difference["limit"] > 0
-    assert f"ids identical: no, first difference at new token {first}" in answer.err
-    assert answer.err.rstrip().endswith(": DIFFERENT")
+    assert f"ids identical: no, first difference at new token {first}" in err
+    assert err.rstrip().endswith(": DIFFERENT")
 
 
 def test_the_table_shows_the_numbers_of_the_runs(generate):
