@@ -53,7 +53,7 @@ def test_greedy_ids_are_the_plain_loops():
         assert gamma == 0 or run.accepted > 0
 
 
-def test_its_certainty_is_a_q_that_keeps_the_law():
+def test_its_certainty_is_a_q_that_keeps_the_distribution():
     target = HashModel(1)
     for sampling in (Sampling(), Sampling(0.7, top_p=0.8), GREEDY):
         found = by_enumeration(target, LookupDrafter(3), 3, 2, sampling)

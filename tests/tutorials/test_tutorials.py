@@ -250,12 +250,12 @@ def test_an_answer_cannot_change_the_question():
     assert grading.check(spoils, lambda p: 2 * p, [(torch.ones(2),)] * 2) == "exact"
 
 
-def test_laws_and_words_are_compared_too(capsys):
-    law = {(0,): 0.25, (1,): 0.75}
-    for answer, grade in ((law, "exact"), ({(0,): 0.25 + 1e-9, (1,): 0.75}, "close"),
-                          ({(0,): 1.0, (1,): 0.0}, "wrong"),
-                          ({(0,): 1.0}, "wrong"), ([0.25, 0.75], "wrong"), (None, "wrong")):
-        assert grading.check(lambda answer=answer: answer, lambda: law, [()]) == grade
+def test_distributions_and_words_are_compared_too(capsys):
+    exact = {(0,): 0.25, (1,): 0.75}
+    for answer, grade in ((exact, "exact"), ({(0,): 0.25 + 1e-9, (1,): 0.75}, "close"),
+                          ({(0,): 1.0, (1,): 0.0}, "wrong"), ({(0,): 1.0}, "wrong"),
+                          ([0.25, 0.75], "wrong"), (None, "wrong")):
+        assert grading.check(lambda answer=answer: answer, lambda: exact, [()]) == grade
     for answer, truth, grade in (("near-tie", "near-tie", "exact"), ("tie", "near-tie", "wrong"),
                                  (True, True, "exact"),
                                  (torch.tensor(True), True, "exact"), (None, "near-tie", "wrong"),
