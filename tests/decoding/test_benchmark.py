@@ -453,8 +453,8 @@ print(json.dumps([answers, "torch" in sys.modules]))
         assert (code, out, err.count("\n")) == (2, "", 1) and words in err, (arguments, err)
 
 
-def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys,
-                                                                    monkeypatch):
+def test_a_run_that_ends_before_a_measurement_leaves_nothing(pair, prompts, tmp_path, capsys,
+                                                             monkeypatch):
     broken = shutil.copytree(pair[1], tmp_path / "broken")
     (broken / "model.safetensors").write_bytes(b"")
     arguments = [*pair, *prompts, *SHORT, "--out", tmp_path / "new" / "r"]

@@ -251,9 +251,8 @@ def test_out_folder_must_be_given_empty_and_writable(text, tmp_path, capsys):
     assert not (tmp_path / "new").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.doc").write_text("mine")
-    assert "it holds thesis.doc; name a new folder" in refused(capsys,
-                                                               [str(text), "--out",
-                                                                str(tmp_path / "full")])
+    line = refused(capsys, [str(text), "--out", str(tmp_path / "full")])
+    assert "it holds thesis.doc; name a new folder" in line
     (tmp_path / "full" / "thesis.doc").rename(tmp_path / "full" / "checkpoint.pt")
     assert "--resume goes on" in refused(capsys,
                                          [str(text), "--out", str(tmp_path / "full")])

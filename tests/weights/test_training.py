@@ -234,8 +234,8 @@ def test_initial_weights_are_gpt2s():
         if weight.dim() == 1:
             assert (weight == (0 if name.endswith("bias") else 1)).all(), name
         else:
-            assert weight.std().item() == pytest.approx(0.005 if "c_proj" in name else 0.02,
-                                                        rel=0.1), name
+            spread = 0.005 if "c_proj" in name else 0.02
+            assert weight.std().item() == pytest.approx(spread, rel=0.1), name
 
 
 def test_dropout_acts_in_training_only_and_on_every_sublayer():
@@ -246,8 +246,10 @@ def test_dropout_acts_in_training_only_and_on_every_sublayer():
     assert torch.equal(model(tokens), plain(tokens))
     dropped = {}
     for name in ("h.0.attn", "h.1.attn", "h.0.mlp", "h.1.mlp"):
-        model.get_submodule(name).register_forward_hook(lambda module, args, output,
-                                                        name=name: dropped.update({name: output}))
+        def keep(module, args, output, name=name):
+            dropped[name] = output
+
+        model.get_submodule(name).register_forward_hook(keep)
     model.h[0].register_forward_pre_hook(lambda module, args: dropped.update(embeddings=args[0]))
     model.train()(tokens)
     assert len(dropped) == 5
