@@ -1,10 +1,10 @@
-"""The rules that decide which drafted tokens stay. A rule is a pure function of tensors:
+"""The rules that decide which drafted tokens stay. A rule is a function of tensors:
 
     rule(drafted, q, p, generator) -> Acceptance
 
-    drafted  (k,)              the drafted ids x_1 .. x_k; k may be 0
-    q        (k, n_vocab)      q[i] is the very distribution x_i+1 was drawn from
-    p        (k + 1, n_vocab)  p[i] is the target's distribution at that position, p[k] the one
+    drafted  (k,)              ids; k may be 0
+    q        (k, n_vocab)      q[i] is the very distribution that drafted[i] was drawn from
+    p        (k + 1, n_vocab)  p[i] is the target's distribution at the same position, p[k] the one
                                after the last drafted token
 """
 from typing import NamedTuple
@@ -46,7 +46,9 @@ def accept_sampled(drafted: Tensor, q: Tensor, p: Tensor, generator: Generator) 
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """Return max(0, p - q), normalised: what of p the accepted tokens do not cover. (..., n_vocab)
+    """Return max(0, p - q), normalised: the part of p that the draft does not cover.
+
+    p, q: (..., n_vocab).
 
     Leviathan et al. 2023, section 2.3; Chen et al. 2023, Theorem 1. A rejection means that p < q
     somewhere, so p > q somewhere else; where rounding hides that and nothing is left, p itself is

@@ -1,5 +1,4 @@
-"""Draws a run as a moving picture (SVG): the draft proposes, one pass of the target checks, the
-text grows, round after round.
+"""Draws a run as a moving picture (SVG): draft, one pass of the target, and the text that grows.
 
     python -m decoding.animation --out tutorials/run.svg
 
@@ -40,8 +39,8 @@ from weights import load_model, load_tokenizer
 PROMPT, SEED, ROUNDS = "Once upon a time", 234, 6
 LEFT = 118  # where the boxes begin, to the right of their labels
 # Seconds from the beginning of a round; the end of the last one stays for HOLD.
-DRAFT, CHECK, VERDICT, OWN, LEAVE, ROUND, HOLD = 0.15, 0.95, 1.55, 1.75, 2.4, 3.0, 6.0
-LINGER = 0.4  # seconds that the outcome of a round stays longer
+DRAFT, CHECK, DECIDED, OWN, LEAVE, ROUND, HOLD = 0.15, 0.95, 1.55, 1.75, 2.4, 3.0, 6.0
+LINGER = 0.4  # seconds that the outcome of a round is still seen in the next
 
 
 def animate(run: Generation, prompt: str, tokenizer, rounds: int = ROUNDS) -> str:
@@ -62,7 +61,7 @@ def animate(run: Generation, prompt: str, tokenizer, rounds: int = ROUNDS) -> st
     for number, (round, boxes) in enumerate(zip(shown, rows)):
         begin = ROUND * number
         end = begin + ROUND if number + 1 < len(shown) else times.seconds
-        body += [f'<g id="round-{number + 1}">\n', *block(boxes, times, begin, end),
+        body += [f'<g id="round-{number + 1}">\n', *draw_round(boxes, times, begin, end),
                  *captions(round, times, begin, begin + ROUND + LINGER, top)]
         for box in boxes:
             if box.fate not in ("rejected", "not tested"):
@@ -85,8 +84,8 @@ def heading(y: int) -> str:
             f'<g class="bonus">{say(EDGE, y + BOX + GAP + BOX // 2 + 6, "target")}</g>\n')
 
 
-def block(boxes: list[Box], times: Timeline, begin: float, end: float) -> Iterator[str]:
-    """Yield the boxes of a round, before and after the verdict, and the pass between."""
+def draw_round(boxes: list[Box], times: Timeline, begin: float, end: float) -> Iterator[str]:
+    """Yield the boxes of a round, before and after the rule decides, and the pass between."""
     x, y = LEFT - 8, boxes[0].y - 8
     width = max(box.x + box.width for box in boxes) + 8 - x
     height = max(box.y for box in boxes) + 2 * BOX + GAP + 8 - y
@@ -96,11 +95,11 @@ def block(boxes: list[Box], times: Timeline, begin: float, end: float) -> Iterat
     drafted = [box for box in boxes if not box.own]
     for i, box in enumerate(drafted):
         start = begin + DRAFT + (CHECK - DRAFT) * i / len(drafted)
-        yield box.svg("drafted", times.show(start, begin + VERDICT + FADE))
+        yield box.svg("drafted", times.show(start, begin + DECIDED + FADE))
     yield (f'<g class="{times.show(begin + CHECK, begin + OWN, (0, 6 - height))}"><rect {size} '
            f'y="{y + height - 6}" height="6" rx="3"/></g>\n')
     for box in boxes:
-        yield box.svg(box.fate, times.show(begin + (OWN if box.own else VERDICT), end))
+        yield box.svg(box.fate, times.show(begin + (OWN if box.own else DECIDED), end))
 
 
 def captions(round: Round, times: Timeline, begin: float, end: float, y: int) -> Iterator[str]:
@@ -111,12 +110,12 @@ def captions(round: Round, times: Timeline, begin: float, end: float, y: int) ->
                "bonus": f"All {k} accepted ✓, and one more token from the target ★" if k
                else "One token from the target ★",
                "none": f"{n} accepted ✓, and the text has ended"}[round.kind]
-    draft, check, verdict = begin + LINGER * (begin > 0), begin + CHECK - FADE, begin + VERDICT
+    draft, check, decided = begin + LINGER * (begin > 0), begin + CHECK - FADE, begin + DECIDED
     for start, stop, look, text in (
             (draft, check, "drafted", "The draft, a small model, proposes "
              + ("1 token" if k == 1 else f"{k} tokens")),
-            (check, verdict, "bonus", "One pass of the target, a large model, checks them all"),
-            (verdict, end, "outcome", outcome)):
+            (check, decided, "bonus", "One pass of the target, a large model, checks them all"),
+            (decided, end, "outcome", outcome)):
         yield (f'<g class="{times.show(start, stop)}"><g class="{look}">'
                f'{say(EDGE, y, text, "strong")}</g></g>\n')
 

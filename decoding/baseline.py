@@ -20,6 +20,7 @@ def autoregressive(model: Model, prompt: list[int], max_new_tokens: int, *,
     """Continue `prompt` by up to max_new_tokens ids.
 
     prompt: at least one token id, and no more than the context holds.
+    sampling: temperature, top-k and top-p; GREEDY takes the most likely token.
     eos: the id of end-of-text, after which nothing is written.
     generator: of all randomness; None makes one seeded from the system.
     Raises ValueError for what cannot be served.
@@ -41,6 +42,7 @@ def autoregressive_rounds(model: Model, prompt: list[int], max_new_tokens: int, 
 
 @torch.no_grad()
 def decode(model: Model, request: Request, observer: Observer) -> Iterator[Round]:
+    """Run the plain loop, one token at a time."""
     tokens = list(request.prompt)
     if request.end == len(tokens):
         return

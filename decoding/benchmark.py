@@ -17,7 +17,6 @@ from weights.console import (
     LARGEST_SEED,
     SAME_SEED,
     OneLineParser,
-    bind_threads,
     real,
     run_program,
     whole,
@@ -25,6 +24,7 @@ from weights.console import (
 from weights.errors import DownloadError
 from weights.output import claim
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
+from weights.threads import bind_threads
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
@@ -80,21 +80,23 @@ def make_parser() -> OneLineParser:
 def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
     """Return the options with every default filled in, and the ids of each prompt.
 
-    Raises ValueError for what makes no sense, and DownloadError if a repository's config.json is
-    not to be had; neither loads a model.
+    Loads no model. Raises ValueError for what makes no sense, DownloadError if a repository's
+    config.json cannot be fetched.
     """
     options = make_parser().parse_args(argv)
     options.command = shlex.join([*PROGRAM.split(), *argv])
     fill_in(options)
-    own = options.prompts is not None
-    texts = read_prompts(options.prompts) if own else default_prompts(options.target)
+    if options.prompts is None:
+        texts = default_prompts(options.target)
+    else:
+        texts = read_prompts(options.prompts)
     prompts = encode(options.target, options.draft, texts)
-    check_room(options, prompts)
+    check_context(options, prompts)
     return options, prompts
 
 
 def fill_in(options: argparse.Namespace) -> None:
-    """Replace what was left open by what it stands for.
+    """Give every option that was left out its value.
 
     Raises ValueError for options that would do nothing, or no model.
     """
@@ -126,8 +128,8 @@ def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int
     return {kind: tokenizer.encode(text, disallowed_special=()) for kind, text in texts.items()}
 
 
-def check_room(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
-    """Raise ValueError if a run, or a block of gamma + 1 tokens, has no room in a context."""
+def check_context(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
+    """Raise ValueError if a run, or a block of gamma + 1 tokens, does not fit into a context."""
     n_ctx = min(read_context(options.target), read_context(options.draft))
     kind, ids = max(prompts.items(), key=lambda item: len(item[1]))
     for option, new in (("--lengths", options.lengths[-1]), ("--gammas", options.gammas[-1])):
@@ -138,7 +140,7 @@ def check_room(options: argparse.Namespace, prompts: dict[str, list[int]]) -> No
 
 
 def check_rows(folder: Path, resume: bool) -> None:
-    """Raise ValueError if the folder has rows that nobody said to keep."""
+    """Raise ValueError if the folder has rows and --resume was not given."""
     rows = folder / ROWS
     if rows.exists() and rows.stat().st_size > 0 and not resume:
         raise ValueError(f"{rows} has rows already; go on with --resume, or choose another --out")

@@ -14,7 +14,7 @@ from model import Decoder
 
 @dataclass(frozen=True)
 class Difference:
-    """The first position where two continuations part, and how the target sees the candidates."""
+    """The first position where two continuations part, and how close the two tokens were."""
 
     index: int  # among the new tokens
     baseline: int | None  # the two ids; None where one continuation has ended
@@ -36,16 +36,17 @@ def first_difference(model: Model, prompt: list[int], baseline: list[int],
     disagree where two tokens are almost equally likely. Both candidates are scored again by one
     uncached float32 forward over the common prefix; a gap of at most 16 eps(dtype) max|logit| is a
     near-tie. With shared noise what counts is logit / temperature + noise.
+
     model: the target, a Decoder or a Coupled one.
     """
-    for index, (ours, theirs) in enumerate(zip_longest(baseline, speculative)):
-        if ours == theirs:
+    for index, (expected, found) in enumerate(zip_longest(baseline, speculative)):
+        if expected == found:
             continue
-        if ours is None or theirs is None:
-            return Difference(index, ours, theirs, None, None)
+        if expected is None or found is None:
+            return Difference(index, expected, found, None, None)
         scores, limit = score(model, prompt + baseline[:index])
-        gap = (scores[ours] - scores[theirs]).abs().item()
-        return Difference(index, ours, theirs, gap, limit)
+        gap = (scores[expected] - scores[found]).abs().item()
+        return Difference(index, expected, found, gap, limit)
     return None
 
 
@@ -53,8 +54,8 @@ def first_difference(model: Model, prompt: list[int], baseline: list[int],
 def score(model: Model, tokens: list[int]) -> tuple[Tensor, float]:
     """Return what the next token is chosen by, (n_vocab,), and the largest gap rounding explains.
 
-    Computed in float32 at least, and without a cache. Raises TypeError for a model that is no
-    Decoder, whose dtype is not known.
+    Computed in float32 at least, and without a cache. Raises TypeError for a model that is neither
+    a Decoder nor a Coupled one: its dtype is not known.
     """
     if isinstance(model, Coupled):
         scores, limit = score(model.model, tokens)
@@ -77,9 +78,9 @@ def identity_line(difference: Difference | None, show: Callable[[int], str]) -> 
     """
     if difference is None:
         return "ids identical: yes"
-    ours, theirs = ("the end" if token is None else show(token)
-                    for token in (difference.baseline, difference.speculative))
+    expected, found = ("the end" if token is None else show(token)
+                       for token in (difference.baseline, difference.speculative))
     gap = ("" if difference.gap is None else
            f", logit gap {difference.gap:.2g}, rounding explains {difference.limit:.2g}")
     return (f"ids identical: no, first difference at new token {difference.index}: "
-            f"{ours} (baseline), {theirs} (speculative){gap}: {difference.verdict}")
+            f"{expected} (baseline), {found} (speculative){gap}: {difference.verdict}")

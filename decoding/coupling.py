@@ -23,7 +23,7 @@ from decoding.sampling import Sampling, to_probs
 
 
 class SharedNoise:
-    """Gumbel noise that belongs to positions in the text, not to whoever looks at them.
+    """Gumbel noise that belongs to a position in the text, so every model sees the same there.
 
     Each position's seed is drawn once, in order, and kept; its row of noise is made from the seed
     whenever it is asked for.
@@ -45,8 +45,9 @@ class SharedNoise:
 class Coupled:
     """A model whose greedy choice is a draw from its distribution, decided by shared noise.
 
-    sampling: temperature and filters of that distribution. Raises ValueError for temperature 0,
-    where noise would do nothing.
+    sampling: temperature, top-k and top-p of that distribution.
+    noise: the same object for target and draft.
+    Raises ValueError for temperature 0, where noise would do nothing.
     """
 
     def __init__(self, model: Model, sampling: Sampling, noise: SharedNoise) -> None:
@@ -60,11 +61,11 @@ class Coupled:
 
     def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None) -> Tensor:
         """Return log p + noise instead of logits, (1, last or T, n_vocab). tokens: (1, T)."""
-        end = tokens.shape[1] + (0 if cache is None else cache.length)  # of the text
+        end = tokens.shape[1] + (0 if cache is None else cache.length)  # length of the text
         logits = self.model.forward(tokens, cache, last)[0]  # (last, n_vocab)
         if len(logits) == 0:
             return logits[None]
-        first = end - len(logits) + 1  # the position of the token that follows the first row's
+        first = end - len(logits) + 1  # the position whose token the first row is about
         noise = torch.stack([self.noise.row(first + i, self.config.n_vocab, logits.device)
                              for i in range(len(logits))])
         return (to_probs(logits, self.sampling).log() + noise)[None]

@@ -1,4 +1,4 @@
-"""Feeding a model what it has not read yet: here, and only here, loops and drafters run models."""
+"""Feeding a model what it has not read yet: loops and drafters run models through here only."""
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -39,7 +39,7 @@ NOTHING = torch.empty(0, dtype=torch.long)  # the drafted ids of a round in whic
 
 
 def prefill(model: Model, cache: Cache, prompt: list[int]) -> None:
-    """Read the prompt but for its last token, which the first round feeds; no logits."""
+    """Read the prompt without its last token, which the first round feeds. Computes no logits."""
     if len(prompt) > 1:
         model.forward(torch.tensor([prompt[:-1]]), cache, last=0)
 

@@ -1,4 +1,4 @@
-"""How many tokens to draft: always the same, or what has paid so far.
+"""How many tokens to draft: always the same number, or the one that has paid so far.
 
 The loop asks `choose()` before each round and tells `learn(round)` after it. Imports no torch.
 """
@@ -17,7 +17,7 @@ DEFAULT_GAMMA = 4
 
 
 class Gamma(Protocol):
-    largest: int  # the most tokens it may ask for
+    largest: int  # the most tokens it may ever ask for
 
     def choose(self) -> int:
         """Return how many to draft in the next round. Called before anything is drawn."""
@@ -43,45 +43,45 @@ class FixedGamma:
 class AdaptiveGamma:
     """The gamma that promises most tokens per second, by acceptance and costs as measured so far.
 
-    The promise is Leviathan's formula (`decoding.theory`).
-
-    It serves one run. The output stays lossless: gamma is settled by past rounds before drafting
-    begins, and no drawn token is dropped for its probability. But measured time decides, so the
-    same seed need not give the same sampled text.
+    Leviathan's formula (`decoding.theory`) says how many tokens a round gives; the clock says how
+    long it takes. An AdaptiveGamma serves one run. The output stays lossless: past rounds decide
+    gamma before drafting begins, and no drawn token is dropped for its probability. But measured
+    time decides too, so the same seed need not give the same sampled text.
 
     largest: the most tokens per round.
     start: how many it drafts before it knows what drafting costs.
     """
 
-    RECENT = 9  # measurements of each cost that count, the latest ones
-    FADING = 0.97  # weight of the tests of the round before; acceptance changes along a text
+    RECENT = 9  # how many measurements of each cost count, the latest ones
+    FADING = 0.97  # what earlier tests keep of their weight each round: acceptance changes
 
     def __init__(self, largest: int = 8, start: int = 4) -> None:
         self.largest, self.start = largest, min(start, largest)
         self.accepted = self.tested = 0.0
-        self.draft_steps: deque[float] = deque(maxlen=self.RECENT)  # seconds per drafted token
-        # by the number drafted: seconds of a round but for drafting
-        self.rests: dict[int, deque[float]] = {}
+        self.draft_seconds: deque[float] = deque(maxlen=self.RECENT)  # per drafted token
+        # of verifying and accepting, by the number of drafted tokens
+        self.verify_seconds: dict[int, deque[float]] = {}
 
     def choose(self) -> int:
-        costs = self.rest_costs()
-        if 0 not in costs:  # what a plain step costs; it earns its token in any case
+        costs = self.verify_costs()
+        if 0 not in costs:  # measure a plain step first; it gives a token, too
             return 0
-        if len(self.draft_steps) < 2:
+        if len(self.draft_seconds) < 2:
             return self.start
         return max(range(self.largest + 1), key=lambda gamma: self.tokens_per_second(gamma, costs))
 
     def learn(self, round: Round) -> None:
         k, drafting = len(round.drafted), round.phase_seconds["draft"]
         if k > 0:
-            self.draft_steps.append(drafting / k)
-        self.rests.setdefault(k, deque(maxlen=self.RECENT)).append(round.seconds - drafting)
+            self.draft_seconds.append(drafting / k)
+        times = self.verify_seconds.setdefault(k, deque(maxlen=self.RECENT))
+        times.append(round.seconds - drafting)
         self.accepted = self.FADING * self.accepted + round.accepted
         self.tested = self.FADING * self.tested + round.tested
 
     @property
     def alpha(self) -> float:
-        """Accepted over tested, with one accepted token more than was seen.
+        """The estimate of alpha: accepted over tested, with one more accepted token than was seen.
 
         While gamma is 0 old counts fade and the estimate drifts to 1, so drafting is tried again
         later, unless even a perfect draft would lose.
@@ -89,21 +89,21 @@ class AdaptiveGamma:
         return (self.accepted + 1) / (self.tested + 1)
 
     def tokens_per_second(self, gamma: int, costs: dict[int, float]) -> float:
-        """Predict the pace of rounds of this gamma. costs: from `rest_costs`, with one for 0."""
-        seconds = gamma * median_low(self.draft_steps) + interpolate(costs, gamma)
+        """Predict the speed with this gamma. costs: from `verify_costs`, with one for 0."""
+        seconds = gamma * median_low(self.draft_seconds) + interpolate(costs, gamma)
         return expected_tokens_per_round(self.alpha, gamma) / seconds
 
-    def rest_costs(self) -> dict[int, float]:
-        """Return the seconds of verifying and accepting, by the number of drafted tokens.
+    def verify_costs(self) -> dict[int, float]:
+        """Return the median seconds of verifying and accepting, by the number of drafted tokens.
 
         The first time a number comes up it pays for buffers and kernels of a new shape, so a single
         measurement does not count.
         """
-        return {k: median_low(seconds) for k, seconds in self.rests.items() if len(seconds) > 1}
+        return {k: median_low(times) for k, times in self.verify_seconds.items() if len(times) > 1}
 
 
 def interpolate(costs: dict[int, float], k: int) -> float:
-    """Return the cost at k: on a line between the nearest known ones, after the last one equal."""
+    """Return the cost at k: on a line between the nearest known costs; beyond them the last."""
     below = max(known for known in costs if known <= k)
     above = min((known for known in costs if known >= k), default=below)
     if above == below:
@@ -112,7 +112,7 @@ def interpolate(costs: dict[int, float], k: int) -> float:
 
 
 def as_gamma(gamma: int | Gamma) -> Gamma:
-    """Return an object with `choose` and `learn`. Raises ValueError for what can be neither."""
+    """Return an object with `choose` and `learn`. Raises ValueError for what cannot be one."""
     if isinstance(gamma, int):
         if gamma < 0:
             raise ValueError(f"gamma must be at least 0, not {gamma}")
@@ -124,5 +124,5 @@ def as_gamma(gamma: int | Gamma) -> Gamma:
 
 
 def most(gamma: int | Gamma) -> int:
-    """Return the most tokens that may be drafted in a round."""
+    """Return the most tokens that may be drafted in a round with this gamma."""
     return gamma if isinstance(gamma, int) else gamma.largest

@@ -5,7 +5,8 @@ with one line that says what; 130 interrupted.
 """
 import sys
 
-from weights.console import bind_threads, run_program
+from weights.console import run_program
+from weights.threads import bind_threads
 
 PROGRAM = "python -m decoding.generate"
 SMALLER = "a smaller model, --dtype bfloat16 or --device cpu"

@@ -19,7 +19,10 @@ from decoding.random import draw, uniform
 
 @torch.no_grad()
 def speculative_sampling(target, draft, prompt, max_new_tokens, generator, gamma=4, temperature=1):
-    """Return `prompt`, a list of ids, continued by max_new_tokens ids drawn from the target."""
+    """Return `prompt`, a list of ids, and max_new_tokens more, drawn from the target.
+
+    temperature: above 0.
+    """
     tokens, end = list(prompt), len(prompt) + max_new_tokens
     target_cache, draft_cache = target.new_cache(end), draft.new_cache(end)
 
@@ -28,14 +31,14 @@ def speculative_sampling(target, draft, prompt, max_new_tokens, generator, gamma
         return (model.forward(new, cache, last)[0] / temperature).softmax(-1)
 
     while (L := len(tokens)) < end:
-        q, n, k = [], 0, min(gamma, end - L - 1)
+        q, n, k = [], 0, min(gamma, end - L - 1)  # the last token is always the target's
         for _ in range(k):                                                    # 1. draft
-            q += read(draft, draft_cache, 1)
+            q += read(draft, draft_cache, 1)  # one more row
             tokens += draw(q[-1][None], generator).tolist()
         p = read(target, target_cache, k + 1)                                 # 2. verify
         while n < k and uniform((1,), generator, p.device) < (p[n] / q[n])[tokens[L + n]]:
             n += 1                                                            # 3. accept
-        rest = (p[n] - q[n]).clamp(min=0) if n < k else p[n]
+        rest = (p[n] - q[n]).clamp(min=0) if n < k else p[n]  # `draw` divides by its sum
         tokens[L + n:] = draw(rest[None], generator).tolist()                 # 4. correct, or bonus
         for cache in (target_cache, draft_cache):                             # 5. rewind
             cache.truncate(min(cache.length, len(tokens) - 1))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Trace:
-    """What was computed in a round. Rows are probabilities after temperature, top-k and top-p."""
+    """What was computed in a round. p and q are after temperature, top-k and top-p."""
 
     p: Tensor  # (k + 1, n_vocab) the target's distribution at each drafted token, and one more
     q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
@@ -18,12 +18,12 @@ class Trace:
 
 
 class Observer:
-    """Times one run.
+    """Times one run, and keeps what it computed if asked to.
 
-    The loop calls `begin` before its prefill and before each round, `lap` after each phase, and
-    `notes` when a round is done.
+    The loop calls `begin` before its prefill and before each round, `prefilled` after the prefill,
+    `lap` after each phase of a round, and `notes` when the round is done.
 
-    phases: time each phase, too. Every one then waits for the device, which costs a little.
+    phases: time each phase, too. The run then waits for the device after each one.
     trace: keep what was computed; implies phases.
     """
 
@@ -39,12 +39,12 @@ class Observer:
         self.started = self.last = perf_counter()
 
     def prefilled(self) -> None:
-        """End the prefill. Its time must not end up in the first round's."""
+        """Stop the clock of the prefill, whose time is not part of the first round's."""
         synchronize()
         self.prefill_seconds = perf_counter() - self.started
 
     def lap(self, phase: str, **computed: Tensor | None) -> None:
-        """Put the time since the last lap down to `phase`, and keep what was computed in it."""
+        """Record the time since the last call as the time of `phase`, and keep what it computed."""
         if self.phases:
             synchronize()
             now = perf_counter()
@@ -53,7 +53,7 @@ class Observer:
             self.computed |= computed
 
     def notes(self) -> dict:
-        """Return the fields of a Round that the algorithm knows nothing of."""
+        """Return the fields of a Round that are not the algorithm's: its times and its trace."""
         notes = {"seconds": perf_counter() - self.started, "phase_seconds": self.seconds,
                  "prefill_seconds": self.prefill_seconds,
                  "trace": Trace(**self.computed) if self.trace else None}

@@ -1,5 +1,7 @@
-"""One picture of a whole run: rounds from left to right, drafted tokens upwards, the fate of each,
-and the time of each round."""
+"""One picture of a whole run: what became of each drafted token, and how long each round took.
+
+Rounds go from left to right, the tokens of a round upwards.
+"""
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 

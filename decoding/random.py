@@ -32,7 +32,8 @@ def draw(probs: Tensor, generator: Generator) -> Tensor:
     cumulative = probs.cumsum(-1, dtype=widest(probs.device))
     total = cumulative[..., -1:]
     x = uniform(total.shape, generator, probs.device) * total
-    x = torch.minimum(x, torch.nextafter(total, torch.zeros_like(total)))  # it may round up to it
+    below_total = torch.nextafter(total, torch.zeros_like(total))  # the product may be rounded up
+    x = torch.minimum(x, below_total)
     return torch.searchsorted(cumulative, x, right=True).squeeze(-1)
 
 

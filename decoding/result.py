@@ -1,4 +1,4 @@
-"""What a run leaves behind: its rounds, and the numbers made of them, each with one meaning."""
+"""The result of a run: its rounds, and the numbers made of them, each with one meaning."""
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -7,15 +7,15 @@ from decoding.observer import Trace
 
 @dataclass(frozen=True)
 class Round:
-    """One pass of the target, and the tokens it settled.
+    """One pass of the target, and the tokens that came of it.
 
     In the baseline nothing is drafted and every token is a bonus.
     """
 
     drafted: list[int]
-    accepted: int  # how many of them were kept, from the first on
+    accepted: int  # how many of them stay, counted from the first
     extra: int | None  # the one token that is not the draft's
-    kind: str  # what it is: "correction" after a rejection, "bonus" when all were kept; else "none"
+    kind: str  # "correction" after a rejection, "bonus" when all were accepted; else "none"
     target_cache: tuple[int, int]  # length before and after the rewind; (0, 0) without a cache
     draft_cache: tuple[int, int] | None  # None for a draft that is no model
     finish_reason: str | None  # in the last round: "eos", "length" or "context"
@@ -30,7 +30,7 @@ class Round:
 
     @property
     def tested(self) -> int:
-        """Drafted tokens the rule decided on: the kept ones, and the one it rejected."""
+        """Drafted tokens the rule decided on: the accepted ones, and the one it rejected."""
         return self.accepted + (self.kind == "correction")
 
 

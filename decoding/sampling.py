@@ -50,7 +50,7 @@ def to_probs(logits: Tensor, sampling: Sampling) -> Tensor:
         return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
     logits = logits - logits.amax(-1, keepdim=True)  # the best is at 0 now: nothing can overflow
     limits = torch.finfo(logits.dtype)
-    # A double can be 0 or infinite as a float.
+    # A temperature is a double, which can become 0 or infinite as a float.
     temperature = min(max(sampling.temperature, limits.tiny), limits.max)
     probs = (logits / temperature).softmax(-1)
     if sampling.top_k is not None:
@@ -75,11 +75,11 @@ def keep_top_p(probs: Tensor, p: float) -> Tensor:
 
 
 def most_likely(probs: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    """Return the largest probabilities of each row in falling order, and their sums so far.
+    """Return the largest probabilities of each row in falling order, and their cumulative sums.
 
-    As many as their mass needs to reach p. Sorting 50,257 numbers on a CPU takes 30 times as long
-    as finding the largest 256, which are mostly enough. On a GPU sorting is fast, and the question
-    whether they are enough would be expensive: it has to wait for the device.
+    At least so many that the last sum reaches p. Sorting 50,257 numbers on a CPU takes 30 times as
+    long as finding the largest 256, which are mostly enough. On a GPU sorting is fast, but asking
+    whether 256 are enough would be expensive: it has to wait for the device.
     """
     n_vocab = probs.shape[-1]
     for size in (256, 4096) if probs.device.type == "cpu" else ():
@@ -98,8 +98,8 @@ def keep_largest(probs: Tensor, smallest_kept: Tensor, k: Tensor | int) -> Tenso
     """
     above = probs > smallest_kept
     tied = probs == smallest_kept
-    room = k - above.sum(-1, keepdim=True)
-    kept = torch.where(above | (tied & (tied.cumsum(-1) <= room)), probs, 0)
+    ties_kept = k - above.sum(-1, keepdim=True)
+    kept = torch.where(above | (tied & (tied.cumsum(-1) <= ties_kept)), probs, 0)
     return kept / kept.sum(-1, keepdim=True)
 
 

@@ -1,4 +1,4 @@
-"""Speculative decoding: a draft proposes, the target checks it all in one pass, a rule decides.
+"""Speculative decoding: a draft proposes, the target verifies in one pass, a rule decides.
 
 Leviathan et al. 2023 (arXiv 2211.17192), Algorithm 1; Chen et al. 2023 (arXiv 2302.01318),
 Algorithm 2. Greedy and stochastic decoding are the same loop, `decode`, and differ in the rule
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from decoding.acceptance import Acceptance, accept_greedy, accept_sampled
-from decoding.drafters import Drafter, ModelDrafter, Silent
-from decoding.feed import NOTHING, Model, feed, prefill, rewind
+from decoding.drafters import Drafter, ModelDrafter, Silent, propose
+from decoding.feed import Model, feed, prefill, rewind
 from decoding.gamma import DEFAULT_GAMMA, FixedGamma, Gamma, as_gamma, most
 from decoding.observer import Observer
 from decoding.random import Generator, new_generator
@@ -28,7 +28,6 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
            observer: Observer) -> Iterator[Round]:
     """Run the algorithm, one round at a time."""
     tokens, sampling, generator = list(request.prompt), request.sampling, request.generator
-    nothing = NOTHING, torch.empty(0, target.config.n_vocab)
     # 0. prefill: the prompt but its last token, into both caches
     observer.begin()
     cache = target.new_cache(min(request.end, request.n_ctx))
@@ -38,41 +37,44 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
     reason = None
     while reason is None:
         observer.begin()
-        # 1. how many to draft: so many that neither the budget nor a context ever cuts a block
-        room = min(request.end - 1, request.n_ctx, drafter.n_ctx + 1) - len(tokens)
-        k = max(0, min(gamma.choose(), int(room)))
-        # 2. draft
-        drafted, q = drafter.propose(tokens, k, sampling, generator) if k > 0 else nothing
+        # 1. how many to draft
+        k = min(gamma.choose(), request.room(len(tokens), drafter.n_ctx))
+        # 2. draft: k tokens, fewer if the drafter has no more, and the rows they were drawn from
+        drafted, q = propose(drafter, tokens, k, target.config.n_vocab, sampling, generator)
         observer.lap("draft")
-        # 3. verify: one pass over all that the target has not read, the draft included
+        # 3. verify: one pass over all that the target has not read, the drafted tokens included
         logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (k + 1, n_vocab)
         observer.lap("verify")
         # 4. accept: n of the drafted tokens, and one token more
         p = to_probs(logits, sampling)
         drafted, q = drafted.to(p.device), q.to(p.device)
         n, token, u = rule(drafted, q, p, generator)
-        # 5. emit
+        # 5. emit: what was accepted, and the token after it
         ids, accepted, extra, kind = settle(n, token, drafted, request.eos)
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
-        lengths = rewind(cache, len(tokens) - 1), drafter.rewind(len(tokens) - 1)
+        held = rewind(cache, len(tokens) - 1)  # before and after
+        draft_held = drafter.rewind(len(tokens) - 1)
         observer.lap("accept", p=p, q=q, logits=logits, u=u)
-        round = Round(ids, accepted, extra, kind, *lengths, reason, **observer.notes())
+        round = Round(ids, accepted, extra, kind, held, draft_held, reason, **observer.notes())
         gamma.learn(round)
         yield round
 
 
 def settle(n: Tensor, token: Tensor, drafted: Tensor,
            eos: int | None) -> tuple[list[int], int, int | None, str]:
-    """Apply end-of-text to a rule's verdict.
+    """Return the drafted ids, how many are kept, the extra token or None, and its kind.
 
-    n: (1,) how many of the drafted (k,) ids the rule accepted. token: (1,) what it put after them.
-    Returns the drafted ids, how many are kept, the extra token or None, and its kind. If
-    end-of-text is among the accepted, the text ends with it: what the rule saw after it does not
-    count.
+    n: (1,) how many the rule accepted.
+    token: (1,) what it put after them.
+    drafted: (k,)
+
+    If end-of-text is among the accepted, the text ends with it: what the rule decided about later
+    tokens does not count.
     """
-    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()  # the one wait for the device
+    # The one call in a round that waits for the device.
+    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()
     if eos in ids[:kept]:
         return ids, ids.index(eos) + 1, None, "none"
     return ids, kept, extra, "bonus" if kept == len(ids) else "correction"
@@ -94,9 +96,10 @@ def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int
                          max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
                          sampling: Sampling = UNCHANGED, eos: int | None = None,
                          generator: Generator | None = None) -> Generation:
-    """Continue `prompt` by sampling: the distribution of `autoregressive`'s texts is kept.
+    """Continue `prompt` by sampling: the texts have the distribution that `autoregressive` gives.
 
-    It is not the same text for the same seed. The arguments are those of `speculative_rounds`.
+    With the same seed the two need not write the same text. The arguments are those of
+    `speculative_rounds`.
     """
     rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
                                 rule=usual_rule(sampling), sampling=sampling, eos=eos,
@@ -108,13 +111,14 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
                        max_new_tokens: int, *, gamma: int | Gamma, rule: Rule, sampling: Sampling,
                        eos: int | None = None, generator: Generator | None = None,
                        trace: bool = False) -> Iterator[Round]:
-    """Decode one round at a time: `next(rounds)` drafts, verifies, accepts, and can be looked at.
+    """Decode one round at a time: `next(rounds)` drafts, verifies and accepts, and returns a Round.
 
-    draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). One whose
-        context is full stays silent, with one warning, and the target goes on alone.
+    draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). When its
+        context is full, the target goes on alone; a warning says so at the start.
     prompt: at least one token id, and no more than the target's context holds.
     gamma: tokens drafted per round, or an object that chooses it, such as `AdaptiveGamma()`.
     rule: decides which drafted tokens stay (`decoding.acceptance`).
+    sampling: temperature, top-k and top-p, of target and draft alike.
     eos: the id of end-of-text, after which nothing is written.
     generator: of all randomness; None makes one seeded from the system.
     trace: keep in each Round what was computed, and the time of each phase.
@@ -135,7 +139,10 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
 
 
 def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
-    """Return the drafter that a model is. Raises ValueError if its vocabulary is another one."""
+    """Return a drafter, made of a model if need be.
+
+    Raises ValueError if the model's vocabulary has another size than the target's.
+    """
     if not isinstance(draft, Model):
         return draft
     if draft.config.n_vocab != target.config.n_vocab:
@@ -145,5 +152,5 @@ def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
 
 
 def usual_rule(sampling: Sampling) -> Rule:
-    """Return the rule that keeps the target's distribution."""
+    """Return the rule that keeps the target's distribution under this sampling."""
     return accept_greedy if sampling.greedy else accept_sampled

@@ -8,7 +8,7 @@ from decoding.sampling import Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """One continuation to be written. A loop reads from it all that is not the model's."""
+    """One continuation to be written: all that a loop needs to know besides the models."""
 
     prompt: list[int]
     end: int  # the most ids that prompt and continuation may have together
@@ -16,6 +16,16 @@ class Request:
     sampling: Sampling
     eos: int | None
     generator: Generator
+
+    def room(self, length: int, draft_ctx: float) -> int:
+        """Return how many tokens can be drafted after a text of `length`, at least 0.
+
+        draft_ctx: the longest text the drafter can continue.
+        """
+        budget = self.end - length - 1  # one token of it is the target's own
+        target = self.n_ctx - length  # the target reads every drafted token
+        draft = draft_ctx - length + 1  # the draft reads all but the last
+        return int(max(0, min(budget, target, draft)))
 
     def finish_reason(self, tokens: list[int]) -> str | None:
         """Say why the text ends here, if it does: "eos", "length", or "context" (it is full).

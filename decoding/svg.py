@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from unicodedata import combining, east_asian_width
 
 from decoding.result import Round
+from weights.terminal import width as cells  # two for a wide character, none for an accent
 
 # Lengths are in the picture's own units: it is WIDTH wide.
 WIDTH, EDGE = 800, 28
@@ -106,6 +106,7 @@ def document(title: str, told: str, height: float, times: Timeline, body: str) -
 
 
 def say(x: float, y: float, text: str, look: str = "", more: str = "") -> str:
+    """Return a line of text. look: a class of STYLE. more: further attributes."""
     return f'<text class="{look}" x="{x:g}" y="{y:g}"{more}>{escape(text)}</text>'
 
 
@@ -134,7 +135,7 @@ def words(part: str, places: list[tuple[int, int]], look: str) -> str:
 
 
 def fly(part: str, box: Box, places: list[tuple[int, int]], times: Timeline, start: float) -> str:
-    """Return the text of a token, which goes from its box to its place in the story."""
+    """Return the text of a token, which moves from its box into the story."""
     if not part:  # an end of text, or a piece of a character
         return ""
     first = len(part) - len(part.lstrip(" ")) if part.strip(" ") else 0
@@ -146,15 +147,15 @@ def fly(part: str, box: Box, places: list[tuple[int, int]], times: Timeline, sta
 def wrap(text: str) -> list[tuple[int, int]]:
     """Return where each character stands (x and baseline), in lines that are broken at words."""
     places = []
-    room = (WIDTH - 2 * EDGE) // CELL
+    columns = (WIDTH - 2 * EDGE) // CELL
     column = row = 0
     for word in re.findall(r"\n| |[^ \n]+", text):
-        if not word.isspace() and 0 < column and column + cells(word) > room:
+        if not word.isspace() and 0 < column and column + cells(word) > columns:
             column, row = 0, row + 1
         for c in word:
-            if not c.isspace() and column + cells(c) > room:  # a word longer than a line
+            if not c.isspace() and column + cells(c) > columns:  # a word longer than a line
                 column, row = 0, row + 1
-            places.append((EDGE + CELL * min(column, room), FIRST_LINE + LINE * row))
+            places.append((EDGE + CELL * min(column, columns), FIRST_LINE + LINE * row))
             column += cells(c)
         if word == "\n":
             column, row = 0, row + 1
@@ -183,8 +184,3 @@ def printable(text: str) -> str:
     """Return `text` with escapes for characters that cannot be seen, or that XML forbids."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
                    for c in text)
-
-
-def cells(text: str) -> int:
-    """Return the width of `text` in characters: two for a wide one, none for an accent."""
-    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)

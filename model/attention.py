@@ -35,7 +35,7 @@ def block_mask(start: int, T: int, like: Tensor) -> Tensor | None:
     instead of its last.) The mask is added to the scores; True and False would be converted in
     every layer.
 
-    like: a tensor of the dtype and on the device that the mask shall have.
+    like: a tensor of the dtype and on the device that the mask will have.
     """
     if T == 1 or start == 0:
         return None

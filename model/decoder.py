@@ -38,21 +38,22 @@ class Decoder(nn.Module):
 
     def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
              cache: KVCache | None) -> Tensor:
-        """Return what the last block makes of the tokens, (B, T, n_embd); store them in the cache.
+        """Return what the last block makes of the tokens, (B, T, n_embd).
 
+        Their keys and values are stored in the cache.
         tokens: (B, T) ids, on the model's device.
-        positions: theirs in the text, a slice of length T or a tensor (T,) or (B, T).
+        positions: where they stand in the text, a slice of length T or a tensor (T,) or (B, T).
         mask: see `attend`.
         """
         raise NotImplementedError
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the logits that rows of `read` stand for: (B, T, n_embd) -> (B, T, n_vocab)."""
+        """Return the logits made from what `read` returned: (B, T, n_embd) -> (B, T, n_vocab)."""
         raise NotImplementedError
 
     @property
     def embedding(self) -> Tensor:
-        """The vectors of the tokens, (n_vocab or more, n_embd)."""
+        """The token embedding, (n_vocab or more, n_embd)."""
         raise NotImplementedError
 
     @property
@@ -69,8 +70,8 @@ class Decoder(nn.Module):
 
         tokens: (B, T) ids, T >= 1, which follow what `cache` holds; the cache then holds them too.
         last: how many of the last positions: all T when None, none when 0.
-        place: where the tokens stand, if not one after the other, right after the cached ones. Then
-        it is the caller who sees to it that the positions are within the context.
+        place: where the tokens stand, if not in a row right after the cached ones. The caller then
+            sees to it that the positions are within the context.
 
         Raises ValueError when the context, or the cache, has no room for them, or `last` is more
         than T. A forward with a cache is for inference only: it overwrites memory that a backward
@@ -109,10 +110,7 @@ class TiedHead(nn.Module):
 
 
 def check_block(config: Sizes, start: int, T: int, last: int) -> None:
-    """Raise ValueError unless T tokens after `start` others fit into the context.
-
-    And unless the logits of `last` of them can be asked for.
-    """
+    """Raise ValueError unless T tokens after `start` others fit into the context, and last <= T."""
     if start + T > config.n_ctx:
         raise ValueError(f"the model reads at most {config.n_ctx} tokens, not {start + T}")
     check_last(T, last)

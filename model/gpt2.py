@@ -24,7 +24,7 @@ class GPT2Config:
     n_embd: int  # width of the residual stream; every head gets n_embd / n_head of it
     n_vocab: int = 50257  # ids that stand for a text
     n_ctx: int = 1024  # the most token ids the model can read at once
-    n_padding: int = 0  # more rows of the embedding, which some files have and nothing uses
+    n_padding: int = 0  # rows of the embedding after those: some files have them, nothing uses them
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -49,6 +49,8 @@ OFFICIAL_CONFIGS = {
 
 
 class Attention(nn.Module):
+    """Lets each token gather from the tokens before it."""
+
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         self.n_head = config.n_head
@@ -63,6 +65,8 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
+    """Works on each position by itself."""
+
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
@@ -74,6 +78,8 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
+    """Adds to the residual stream what attention and then the MLP make of it."""
+
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(config.n_embd, eps=1e-5)
@@ -102,7 +108,7 @@ class GPT2(Decoder):
 
     def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
              cache: KVCache | None) -> Tensor:
-        # Positions may be a slice, a mere view: looking them up costs 2 to 4 % of a small step.
+        # A slice of wpe is a view and costs nothing; a lookup costs 2 to 4 % of a small step.
         x = self.wte(tokens) + self.wpe.weight[positions]  # (B, T, n_embd)
         for layer, block in enumerate(self.h):
             x = block(x, mask, cache, layer)

@@ -1,4 +1,4 @@
-"""A model without its memory: modules and sizes, for weights that come from somewhere else."""
+"""A model without memory for its weights, until they come from somewhere else."""
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -6,14 +6,17 @@ from model.gpt2 import GPT2, GPT2Config
 
 
 def without_memory(config: GPT2Config, dtype: torch.dtype) -> GPT2:
-    """Make a GPT-2 on PyTorch's meta device, where tensors have a shape and a dtype, no memory."""
+    """Return a GPT-2 on PyTorch's meta device: its tensors have a shape and a dtype, no memory."""
     with torch.device("meta"), NoInitialValues():
         return GPT2(config).to(dtype)
 
 
 class NoInitialValues(TorchFunctionMode):
-    """Modules made inside do not fill their weights. On the meta device there is nothing to fill,
-    but PyTorch loads its compiler to find that out, which takes seconds."""
+    """A block inside which new modules leave their weights as they are.
+
+    On the meta device there is nothing to fill, but PyTorch loads its compiler to find that out,
+    which takes seconds.
+    """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         module, name = getattr(function, "__module__", None), function.__name__

@@ -1,4 +1,4 @@
-"""Tokens in colour, for notebooks."""
+"""Shows in a notebook which model wrote each token of a text, by colour and by a line below."""
 import codecs
 import html
 from collections.abc import Iterable
@@ -32,6 +32,7 @@ def colored(rounds: Iterable[Round], tokenizer, prompt: str = "") -> HTML:
 
 
 def mark(text: str, origin: str) -> str:
+    """Return the text in the style of its origin."""
     return f"<span style='color:#111;{STYLES[origin]}'>{escape(text)}</span>" if text else ""
 
 

@@ -1,4 +1,4 @@
-"""Pictures for the notebooks: what the caches hold, what may look at what."""
+"""Pictures for the notebooks: what the caches hold, what the forward pass does, who sees whom."""
 from typing import Any
 
 import torch
@@ -21,10 +21,11 @@ CELLS: dict[str, dict[str, Any]] = {
 
 
 def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int = 3) -> None:
-    """Draw both caches, before and after the rewind of a round, and the text it left.
+    """Draw both caches, before and after the rewind of a round, and the text after it.
 
     A column is a position in the text.
-    text: what the round began with; its last `shown` tokens are drawn, and all that came after.
+
+    text: the ids before the round; the last `shown` of them are drawn, and all that came after.
     """
     read, now = text + round.drafted, text + round.emitted
     draft_cache = round.draft_cache or (0, 0)
@@ -49,6 +50,7 @@ def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int
 
 
 def draw_word(axes: Axes, x: float, y: float, text: str, struck: bool) -> None:
+    """Draw a token's text, struck through if it is to be forgotten."""
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
     axes.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box)
     if struck:
@@ -56,7 +58,7 @@ def draw_word(axes: Axes, x: float, y: float, text: str, struck: bool) -> None:
 
 
 def fate_of(i: int, round: Round, rewound: bool) -> str:
-    """Return the fate of the i-th token after the text a round began with; i < 0: of that text."""
+    """Return what becomes of the i-th token of a round; with i < 0, of the text before it."""
     if i < 0:
         return "settled"
     if i < round.accepted:
@@ -65,7 +67,7 @@ def fate_of(i: int, round: Round, rewound: bool) -> str:
 
 
 def word(token: int, tokenizer) -> str:
-    """Return a token as a label: no space, visible line breaks, a dollar that begins no formula."""
+    """Return a token as a label: without spaces, with line breaks shown, with dollars escaped."""
     text = tokenizer.decode([token]).replace("<|endoftext|>", "(end)").strip(" ") or "(space)"
     return text.replace("\n", "\\n").replace("$", r"\$")
 
@@ -112,16 +114,16 @@ def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
 def looks_at(model: GPT2, tokens: list[int], start: int) -> Tensor:
     """Return what each token after `start` cached ones looks at, by experiment. (T, start + T)
 
-    Every token in turn is replaced by another one. The rows of logits that change have seen it.
+    Every token in turn is replaced by another one. The positions whose logits change have seen it.
     """
-    def rows(tokens):
+    def logits(tokens):
         cache = model.new_cache(len(tokens))
         if start > 0:
             model.forward(torch.tensor([tokens[:start]]), cache, last=0)
         return model.forward(torch.tensor([tokens[start:]]), cache)[0]  # (T, n_vocab)
 
-    before, columns = rows(tokens), []
+    before, columns = logits(tokens), []
     for j, token in enumerate(tokens):
         other = (token + 1) % model.config.n_vocab
-        columns.append((rows([*tokens[:j], other, *tokens[j + 1:]]) != before).any(-1))
+        columns.append((logits([*tokens[:j], other, *tokens[j + 1:]]) != before).any(-1))
     return torch.stack(columns, -1)

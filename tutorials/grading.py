@@ -1,4 +1,7 @@
-"""The checks that grade the exercises."""
+"""Grades the exercises: `check` compares a learner's function with the right one.
+
+Its answers are "exact", "close" or "wrong", and where it is wrong it shows the first wrong case.
+"""
 import copy
 import math
 from collections.abc import Callable, Iterable
@@ -31,19 +34,21 @@ def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float 
         if not worst <= close:
             return wrong(mine, case, f"gives    {describe(got, expected)}", expected, got)
     if worst == 0:
-        return verdict("exact")
-    return verdict("close", f"largest difference {worst:.1g}, which is rounding")
+        return grade("exact")
+    return grade("close", f"largest difference {worst:.1g}, which is rounding")
 
 
 def wrong(mine: Callable, case: tuple, complaint: str, expected, got=None) -> str:
+    """Print the case that is wrong, what was expected, and a hint; return "wrong"."""
     lines = [call(mine, case), complaint, f"expected {describe(expected, got)}",
              hint(got, expected)]
-    return verdict("wrong", "\n  ".join(line for line in lines if line))
+    return grade("wrong", "\n  ".join(line for line in lines if line))
 
 
-def verdict(grade: str, detail: str = "") -> str:
-    print(f"{grade}: {detail}" if detail else grade)
-    return grade
+def grade(word: str, detail: str = "") -> str:
+    """Print the grade, with details if there are any; return it."""
+    print(f"{word}: {detail}" if detail else word)
+    return word
 
 
 def difference(got, expected) -> float:
@@ -73,19 +78,23 @@ def difference(got, expected) -> float:
 
 
 def same(got, expected) -> bool:
+    """Return whether two answers that are no numbers are equal."""
     equal = got == expected
     return bool(equal) if not isinstance(equal, Tensor) or equal.numel() == 1 else False
 
 
 def is_numeric(value) -> bool:
-    """Numbers that may differ by rounding: not True and False, not text, not a list of those."""
+    """Return whether a value is made of numbers, which may differ by rounding.
+
+    True and False are none, nor is text, nor a list of those.
+    """
     if isinstance(value, (list, tuple)):
         return all(is_numeric(item) for item in value)
     return isinstance(value, (int, float, Tensor)) and not isinstance(value, bool)
 
 
 def hint(got, expected) -> str:
-    """Name a common mistake of the right shape: distributions made along another axis."""
+    """Return a hint on a common mistake: distributions made along the wrong axis; else nothing."""
     rows = isinstance(expected, Tensor) and expected.dim() > 0 and sum_to_one(expected)
     if got is None or not rows or sum_to_one(torch.as_tensor(got)):
         return ""
@@ -93,10 +102,12 @@ def hint(got, expected) -> str:
 
 
 def sum_to_one(rows: Tensor) -> bool:
+    """Return whether every row (the last axis) sums to 1."""
     return bool(((rows.double().sum(-1) - 1).abs() < 1e-4).all())
 
 
 def kind(value) -> str:
+    """Return what kind of thing a value is, in words."""
     if not is_numeric(value):
         return f"a value of the type {type(value).__name__}"
     try:
@@ -107,6 +118,7 @@ def kind(value) -> str:
 
 
 def call(function: Callable, case: tuple) -> str:
+    """Return a call as it would be written."""
     name = getattr(function, "__name__", repr(function))
     return f"{name}({', '.join(describe(argument) for argument in case)})"
 
@@ -114,7 +126,7 @@ def call(function: Callable, case: tuple) -> str:
 def describe(value, other=None) -> str:
     """Return a value in one line: short tensors whole, longer ones by shape.
 
-    Of a dictionary first the entries that `other` does not have.
+    other: a dictionary to compare with; entries that differ from it come first.
     """
     if isinstance(value, dict):
         keys = list(value)
@@ -129,6 +141,7 @@ def describe(value, other=None) -> str:
 
 
 def same_number(a, b) -> bool:
+    """Return whether two answers differ by rounding at most."""
     try:
         return difference(a, b) < 1e-6
     except TypeError:
@@ -136,6 +149,7 @@ def same_number(a, b) -> bool:
 
 
 def rounded(value):
+    """Return a number, or a list of them, with six digits."""
     if isinstance(value, (list, tuple)):
         return type(value)(rounded(item) for item in value)
     return float(f"{value:.6g}") if isinstance(value, float) else value

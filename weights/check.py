@@ -1,4 +1,4 @@
-"""python -m weights.check [NAME]: do a model's weights load right?
+"""`python -m weights.check [NAME]`: do a model's weights load right?
 
 Exit code 0: pass; 1: fail, or no download, or no memory; 2: no such model.
 
@@ -47,7 +47,7 @@ def run() -> int:
     parser.add_argument("name", nargs="?", default="gpt2", metavar="NAME",
                         help=f"{names}, a ./folder, or owner/name on the hub (default: gpt2)")
     name = parser.parse_args().name
-    resolve(name)  # says no before torch is imported
+    resolve(name)  # refuses an unknown name before torch is imported
     passed, report = check(name)
     print(f"{name}: {'pass' if passed else 'FAIL'}: {report}")
     return 0 if passed else 1

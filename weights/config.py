@@ -1,4 +1,4 @@
-"""config.json, as GPT-2's repositories have it: five sizes, and a promise: GPT-2's forward pass."""
+"""config.json: the five sizes of a GPT-2, and whether `model/` computes just this kind of GPT-2."""
 import json
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ MOST = 10**7  # of anything: the product of two sizes is still a size that PyTor
 def read_config(path: Path) -> dict[str, int]:
     """Read the sizes in a config.json, under the names of GPT2Config.
 
-    Its vocab_size is n_rows here, the rows of the embedding: there may be more of them than tokens.
+    Its vocab_size is called n_rows here, the rows of the embedding, which may be more than tokens.
     Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is
     not a plain GPT-2.
     """

@@ -4,7 +4,6 @@ Imports no torch at the top, so that `--help`, refusals and Ctrl-C are answered 
 """
 import argparse
 import math
-import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -56,19 +55,22 @@ def real(low: float, high: float, what: str, low_allowed: bool) -> Callable[[str
 def run_program(program: str, body: Callable[[], int | None], *,
                 failures: tuple[type[Exception], ...] = (DownloadError,),
                 smaller: str = "a smaller model") -> int:
-    """Run the body and return its exit code, or 0; after one line on stderr if it did not end well:
+    """Run the body and return the exit code. If something went wrong, print one line on stderr.
 
-    0: done, or whoever read the output has had enough, as in `| head`. 1: a file could not be
-    fetched, read or written, memory ran out, or one of `failures`. 2: bad input. 130: interrupted;
-    the text of a KeyboardInterrupt, if it has one, says what is kept.
-    program: as it is called. smaller: what to try when memory runs out.
+    0: done (or the body's own code), or whoever read the output has had enough, as in `| head`.
+    1: a file could not be fetched, read or written, memory ran out, or one of `failures`.
+    2: bad input.
+    130: interrupted; the text of a KeyboardInterrupt, if it has one, says what is kept.
+
+    program: as it is called on the command line.
+    smaller: what to try when memory runs out.
     """
     make_safe()
     try:
         try:
             return body() or 0
         finally:
-            sys.stdout.flush()  # here, where it can still be told if nobody reads it
+            sys.stdout.flush()  # here, where it still shows whether anybody reads it
     except failures as error:
         return complain(program, str(error), 1)
     except ValueError as error:  # WeightsError is one
@@ -92,6 +94,7 @@ def run_program(program: str, body: Callable[[], int | None], *,
 
 
 def complain(program: str, line: str, code: int) -> int:
+    """Print one line on stderr, and return the exit code."""
     tell(f"{program}: {line}")
     return code
 
@@ -101,15 +104,6 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
-
-
-def bind_threads() -> None:
-    """Keep OpenMP's threads on cores of their own. Call it before torch is imported.
-
-    Two of them can land on one core and make every operation 8 ms. OpenMP reads this when torch is
-    imported, which takes seconds; --help and most refusals do without.
-    """
-    os.environ.setdefault("OMP_PROC_BIND", "true")
 
 
 def pick_device(name: str) -> str:

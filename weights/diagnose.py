@@ -1,4 +1,4 @@
-"""Words for a weights file that is missing or cannot be read: what lies there, and what to do."""
+"""What to tell a user whose weights file is missing or cannot be read, and what to do about it."""
 import json
 from pathlib import Path
 
@@ -17,9 +17,9 @@ def missing_file(path: Path) -> str:
 
 
 def what_is_wrong(path: Path, error: Exception) -> str:
-    """Return what a file that safetensors refused (with `error`) turns out to be.
+    """Return what is wrong with a file that safetensors has refused: the end of "PATH ...".
 
-    Reads its beginning only.
+    error: what safetensors raised. Only the file's beginning is read.
     """
     if isinstance(error, OSError):
         return f"cannot be read: {error}"
@@ -45,8 +45,8 @@ def what_is_wrong(path: Path, error: Exception) -> str:
 def _length(prefix: bytes, header: bytes) -> int | None:
     """Return the length in bytes that a safetensors header promises; None if it is no such header.
 
-    The format: eight bytes, the length of the header; the header, a JSON object with the place of
-    each tensor; the data. A header that is itself cut short promises at least its own length.
+    The format: eight bytes, the length of the header; the header, a JSON object that says where
+    each tensor is; the data. A header that is itself cut short promises at least its own length.
     """
     promised = int.from_bytes(prefix, "little")
     if len(prefix) == 8 and len(header) < promised:

@@ -1,4 +1,4 @@
-"""load_fast: the model of `load_model`, laid out in memory for decoding on this processor."""
+"""load_fast: the model of `load_model`, laid out in memory to decode fast on this processor."""
 import os
 
 import torch
@@ -16,8 +16,9 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
 
     linear: "auto" for the fastest layout there is here, "plain" for nn.Linear.
     tokens_per_pass: how many tokens it will read at once: gamma + 1 for a target, 1 for plain
-    decoding, 2 for a draft. See `model.fast.layouts.layout_for` for both, and `load_model` for the
-    rest.
+        decoding, 2 for a draft.
+
+    See `model.fast.layouts.layout_for` for these two, and `load_model` for the rest.
     """
     config, path = find_checkpoint(name_or_path)
     model, keys = find_weights(path, config, dtype)  # first: time nothing if the file is no good

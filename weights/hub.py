@@ -11,14 +11,13 @@ ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
 
 
 def fetch(repository: Repository, filename: str) -> Path:
-    """Return the file's path in the hub's cache (see HF_HOME), where it is complete or not there at
-    all.
+    """Return the path of a file in the hub's cache (see HF_HOME), downloaded if it is not there.
 
-    Raises DownloadError if it is not in the cache and cannot be downloaded; WeightsError if the hub
-    answers that a repository the user named, or the file in it, does not exist.
+    A file is in the cache only when it is complete. Raises DownloadError if it is not in the cache
+    and cannot be downloaded; WeightsError if the hub answers that a repository the user named, or
+    the file in it, does not exist.
     """
-    # One way to download, the plain HTTP that _first_byte has tried; the other's retries have no
-    # bound.
+    # Download by plain HTTP, as _first_byte does; the other way, Xet, retries without end.
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     # Imported here because that is slow, and a model that lies on the disk does not need it.
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
@@ -36,9 +35,9 @@ def fetch(repository: Repository, filename: str) -> Path:
 def _wait_for_first_byte(repository: Repository, filename: str) -> None:
     """Raise whatever is in the way of a download.
 
-    hf_hub_download itself asks a silent host again and again, for minutes. In a thread, because
-    looking up a host's address has no time limit of its own. It is a daemon, so no program waits
-    for its end.
+    hf_hub_download itself asks a silent host again and again, for minutes. The byte is asked for in
+    a thread, because looking up a host's address has no time limit of its own. The thread is a
+    daemon, so no program waits for its end.
     """
     pool = ThreadPool(1)
     try:
@@ -60,7 +59,7 @@ def _first_byte(repository: Repository, filename: str) -> None:
 
 
 def _explain(error: Exception, repository: Repository, filename: str) -> Exception:
-    """Return the one line for the user: what failed, why, and how to get the file another way."""
+    """Return an error that tells the user what failed, why, and how to get the file another way."""
     from huggingface_hub import constants, errors
 
     official = repository in OFFICIAL.values()
@@ -82,6 +81,7 @@ def _explain(error: Exception, repository: Repository, filename: str) -> Excepti
 
 
 def _reason(error: Exception) -> str:
+    """Return why a download failed, in words."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return (f"access was refused (HTTP {status}); "

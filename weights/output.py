@@ -32,16 +32,16 @@ def claim(folder: Path) -> Iterator[None]:
     """
     with ExitStack() as stack:
         try:
-            make(folder, stack)
-            take(folder, stack)
+            make_folder(folder, stack)
+            take_lock(folder, stack)
         except OSError as error:
             reason = f"cannot write into {folder}: {error.strerror or error}"
             raise ValueError(f"{reason}; choose another --out") from error
         yield
 
 
-def make(folder: Path, stack: ExitStack) -> None:
-    """Make a folder, and the ones above it. At the stack's end those that are still empty go."""
+def make_folder(folder: Path, stack: ExitStack) -> None:
+    """Make a folder, and those above it. The ones still empty at the stack's end are removed."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
@@ -49,11 +49,12 @@ def make(folder: Path, stack: ExitStack) -> None:
 
 
 def remove_if_empty(folder: Path) -> None:
+    """Remove a folder, unless there is something in it."""
     with suppress(OSError):  # it is not empty
         folder.rmdir()
 
 
-def take(folder: Path, stack: ExitStack) -> None:
+def take_lock(folder: Path, stack: ExitStack) -> None:
     """Hold the folder's lock until the stack's end. Raises ValueError if another run has it."""
     path = folder / LOCK
     while True:
@@ -67,10 +68,10 @@ def take(folder: Path, stack: ExitStack) -> None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 break  # else its last holder has just removed the file that was opened here
-    stack.callback(release, file, path)
+    stack.callback(release_lock, file, path)
 
 
-def release(file: BinaryIO, path: Path) -> None:
+def release_lock(file: BinaryIO, path: Path) -> None:
     """Give the lock back, and remove its file: while it is held, where the system allows it."""
     if sys.platform == "win32":
         file.close()

@@ -1,4 +1,4 @@
-"""Words on a terminal: broken between words where it is too narrow, and never a reason to crash.
+"""Text on a terminal: lines broken between words, and never a reason to crash.
 
 Into a file or a pipe everything goes as it is.
 """

@@ -1,5 +1,4 @@
-"""Tokenizers: byte pair encoding by tiktoken, with GPT-2's vocabulary or a smaller one of the same
-kind.
+"""Tokenizers: byte pair encoding by tiktoken, with GPT-2's vocabulary or a smaller one like it.
 
 A vocabulary file has tiktoken's own format: a line for each token, its bytes in base64, a space,
 its rank, which is also its id. gpt2.tiktoken was made from OpenAI's vocab.bpe and encoder.json (MIT
@@ -31,8 +30,7 @@ GPT2_N_VOCAB = 50257
 
 
 def load_tokenizer(name_or_path: str | os.PathLike) -> tiktoken.Encoding:
-    """Load the tokenizer of a model: the one *.tiktoken file in its folder, else GPT-2's if it
-    fits.
+    """Load a model's tokenizer: the one *.tiktoken file in its folder, else GPT-2's if it fits.
 
     GPT-2's fits a model whose embedding has a row for each of its 50,257 tokens, and fewer than
     1,024 more, which are padding. Of a repository of the hub only the number of rows is looked at.
@@ -83,7 +81,7 @@ def own_vocabulary(folder: Path) -> Path | None:
 
 
 def fits(n_vocab: int, n_rows: int) -> bool:
-    """Whether an embedding of n_rows can be one for n_vocab tokens: it may be padded.
+    """Return whether an embedding of n_rows can be one for n_vocab tokens: it may be padded.
 
     Padding is a few rows for added special tokens, or up to the next multiple of 64, …, 1024.
     """
@@ -109,8 +107,7 @@ def gpt2_tokenizer() -> tiktoken.Encoding:
 
 
 def read_vocabulary(path: Path) -> tiktoken.Encoding:
-    """Read the vocabulary in a file, with GPT-2's pattern, and `<|endoftext|>` after the last
-    token.
+    """Read the tokenizer in a file: its tokens, `<|endoftext|>` after the last, GPT-2's pattern.
 
     Raises WeightsError as `read_ranks` does.
     """
@@ -139,8 +136,7 @@ def read_ranks(path: Path) -> dict[bytes, int]:
 
 
 def vocabulary_difference(a: tiktoken.Encoding, b: tiktoken.Encoding) -> str | None:
-    """Return the first difference between two vocabularies in one line, or None if there is
-    none."""
+    """Return the first difference between two vocabularies, in one line; None if there is none."""
     if a.n_vocab != b.n_vocab:
         return f"{a.n_vocab} tokens against {b.n_vocab}"
     for token in range(a.n_vocab):

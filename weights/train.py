@@ -15,12 +15,12 @@ from pathlib import Path
 from weights.console import (
     LARGEST_SEED,
     OneLineParser,
-    bind_threads,
     real,
     run_program,
     whole,
 )
 from weights.output import LOCK, claim
+from weights.threads import bind_threads
 from weights.training.corpus import LARGEST_VOCABULARY, SMALLEST_VOCABULARY, prepare
 
 PROGRAM = "python -m weights.train"

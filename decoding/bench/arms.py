@@ -1,4 +1,4 @@
-"""What is compared with what: the arms differ in one thing, their task is the same.
+"""What is compared with what: arms are ways to decode, and all of them are given the same tasks.
 
 Imports no torch.
 """
@@ -17,7 +17,7 @@ class NotLossless(Exception):
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to decode."""
+    """One way to decode: with which gamma, and which models have a cache."""
 
     gamma: int  # 0 is the plain loop
     cache: str = "both"  # the plain loop has "both" or "none"
@@ -61,7 +61,7 @@ SAME_TASK = ("kind", "prompt_sha256", "prompt_tokens", "length", "temperature", 
 
 
 def comparable(row: Row, other: Row) -> bool:
-    """Return whether two rows may be divided by each other.
+    """Return whether the speeds in two rows may be compared.
 
     That takes the same prompt, length, temperature, repeat, cache policy and settings (models,
     dtype, device, threads, end-of-text, versions, processor).
@@ -72,6 +72,6 @@ def comparable(row: Row, other: Row) -> bool:
 def baseline_of(row: Row, rows: list[Row]) -> Row | None:
     """Return the plain run that a row may be compared with.
 
-    None if it has none, as where only one of two models has a cache.
+    None if there is none, as where only one of two models has a cache.
     """
     return next((other for other in rows if other["gamma"] == 0 and comparable(row, other)), None)

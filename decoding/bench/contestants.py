@@ -11,7 +11,7 @@ import torch
 from transformers import GPT2LMHeadModel
 
 from decoding import autoregressive, speculative_greedy
-from decoding.observer import synchronize
+from decoding.bench.costs import seconds
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
 from weights import load_fast
@@ -19,8 +19,8 @@ from weights import load_fast
 PROMPT = list(range(1000, 1016))
 PASS_SIZES = (1, 2, 3, 5, 9)  # the tokens of the passes that are timed
 
-Decoding = GPT2 | Graphed
-Arm = tuple[str, int]  # who decodes, and gamma; 0 is plain decoding
+Ours = GPT2 | Graphed
+Contestant = tuple[str, int]  # who decodes, and gamma; 0 is plain decoding
 Run = Callable[[int, int], list[int]]  # (new tokens, gamma) -> their ids
 
 
@@ -34,20 +34,21 @@ def load_both(folder: Path, dtype: torch.dtype, tokens_per_pass: tuple[int, ...]
     return ours, theirs
 
 
-def ready(model: GPT2, verified: set[int], options: argparse.Namespace) -> Decoding:
+def ready(model: GPT2, verified: set[int], options: argparse.Namespace) -> Ours:
     """Return the model as it decodes: with --compile as CUDA graphs.
 
-    verified: the sizes of the target's passes, recorded beside those of PASS_SIZES.
+    verified: the sizes of the passes that verify, recorded besides those of PASS_SIZES.
     """
     return Graphed(model, tuple({*PASS_SIZES, *verified})) if options.compile else model
 
 
-def make_arms(ours: dict[int, Decoding], theirs: Any, our_draft: Decoding, their_draft: Any,
-              per_round: dict[int, float], options: argparse.Namespace) -> dict[Arm, Run]:
-    """Return for each arm a function that continues PROMPT and returns the new ids.
+def make_contestants(ours: dict[int, Ours], theirs: Any, our_draft: Ours, their_draft: Any,
+                     per_round: dict[int, float],
+                     options: argparse.Namespace) -> dict[Contestant, Run]:
+    """Return for each contestant a function that continues PROMPT and returns the new ids.
 
     ours: the target, by the size of pass it is laid out for: the largest verified, and maybe 1.
-    per_round: where our last run leaves its tokens per round, for each gamma.
+    per_round: filled with the tokens per round of our last run, for each gamma.
     """
     prompt = torch.tensor([PROMPT], device=options.device)
     plain, verifier = ours[min(ours)], ours[max(ours)]
@@ -73,37 +74,38 @@ def make_arms(ours: dict[int, Decoding], theirs: Any, our_draft: Decoding, their
     def decode_plainly_as_verifier(n: int, gamma: int) -> list[int]:
         return autoregressive(verifier, PROMPT, n).tokens
 
-    arms: dict[Arm, Run] = {}
+    contestants: dict[Contestant, Run] = {}
     for gamma in [0, *options.gammas]:
-        arms["ours", gamma], arms["transformers", gamma] = decode, generate
-    return arms | {("ours, laid out for verifying", 0): decode_plainly_as_verifier}
+        contestants["ours", gamma], contestants["transformers", gamma] = decode, generate
+    return contestants | {("ours, laid out for verifying", 0): decode_plainly_as_verifier}
 
 
-def race(arms: dict[Arm, Run], options: argparse.Namespace, title: str,
-         say: Callable[[str], None]) -> tuple[dict[Arm, list[float]], dict[Arm, bool]]:
-    """Return the seconds of every run of each arm, and whether any of its ids was wrong."""
+def race(contestants: dict[Contestant, Run], options: argparse.Namespace, title: str,
+         say: Callable[[str], None],
+         ) -> tuple[dict[Contestant, list[float]], dict[Contestant, bool]]:
+    """Return, for each contestant, the seconds of every run, and whether any of its ids was wrong.
+
+    title, say: how progress is told.
+    """
     right = [PROMPT[-1] + 1 + i for i in range(options.tokens)]
-    times: dict[Arm, list[float]] = {arm: [] for arm in arms}
-    wrong = dict.fromkeys(arms, False)
-    for (_, gamma), run in arms.items():
+    times: dict[Contestant, list[float]] = {contestant: [] for contestant in contestants}
+    wrong = dict.fromkeys(contestants, False)
+    for (_, gamma), run in contestants.items():
         run(4, gamma)  # the first calls of a process are slow
     for repeat in range(options.repeats):
-        for arm, run in arms.items():
-            who, gamma = arm
+        for contestant, run in contestants.items():
+            who, gamma = contestant
             start = time.perf_counter()
             ids = run(options.tokens, gamma)
-            times[arm].append(time.perf_counter() - start)
-            wrong[arm] |= ids != right
+            times[contestant].append(time.perf_counter() - start)
+            wrong[contestant] |= ids != right
             say(f"{title}, run {repeat + 1} of {options.repeats}: {who}, gamma {gamma}: "
-                f"{times[arm][-1]:.1f} s")
+                f"{times[contestant][-1]:.1f} s")
     return times, wrong
 
 
-def passes(models: dict[int, Decoding]) -> dict[int, dict[int, float]]:
-    """Return, for each model, the median seconds of one pass over n tokens after the prompt.
-
-    For each n of PASS_SIZES.
-    """
+def passes(models: dict[int, Ours]) -> dict[int, dict[int, float]]:
+    """Return, for each model, {n: median seconds of a pass over n tokens after the prompt}."""
     times: dict[int, dict[int, list[float]]] = {key: {n: [] for n in PASS_SIZES} for key in models}
     capacity = len(PROMPT) + max(PASS_SIZES)
     caches = {key: model.new_cache(capacity) for key, model in models.items()}
@@ -118,16 +120,7 @@ def passes(models: dict[int, Decoding]) -> dict[int, dict[int, float]]:
 
 
 def bandwidth(device: str) -> float:
-    """Return the bytes per second of summing 1 GiB, which no cache holds: the best of ten runs."""
+    """Return the bytes read per second when 1 GiB is summed, which no cache holds: best of ten."""
     block = torch.ones(2**28, device=device)
     best = min(seconds(block.sum) for _ in range(10))
     return block.nbytes / best
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Return how long the work takes, on the accelerator too."""
-    synchronize()
-    start = time.perf_counter()
-    work()
-    synchronize()
-    return time.perf_counter() - start

@@ -1,9 +1,10 @@
-"""What speculation costs and how often it is right: the inputs of the closed forms.
+"""What speculation costs and how often it is right: c, v and alpha of the closed forms.
 
-Each is measured apart from any run.
+They are measured by themselves, not taken from the runs that they predict.
 """
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -19,9 +20,9 @@ REPEATS = 7
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured once, apart from the runs. Everything is in seconds."""
+    """The times of single forward passes, rounds and loading, in seconds."""
 
-    held: int  # tokens in the caches meanwhile
+    held: int  # tokens in the caches before each forward pass
     target: list[float]  # T(n) at index n - 1: one forward over n new tokens, n = 1, 2, ...
     draft: list[float]
     # by gamma, as text: the phases of a round, see `phase_seconds`
@@ -30,11 +31,11 @@ class Costs:
 
     @property
     def c(self) -> float:
-        """One draft step over one target step."""
+        """The cost of one draft step over that of one target step."""
         return self.draft[0] / self.target[0]
 
     def v(self, gamma: int) -> float:
-        """Return the cost of verifying gamma drafted tokens and one more over one target step.
+        """Return the cost of verifying gamma + 1 tokens over that of one target step.
 
         The paper takes 1.
         """
@@ -45,7 +46,7 @@ def measure_costs(target: Model, draft: Model, most: int, held: int = 128) -> Co
     """Return T(1) .. T(most) of both models, as medians.
 
     The sizes are taken in turn, so that a slow moment hits all of them.
-    held: tokens in the caches meanwhile, fewer where a context is too small.
+    held: tokens in the caches before each pass; fewer where a context is too small.
     """
     held = min(held, target.config.n_ctx - most, draft.config.n_ctx - most)
     return Costs(held, forward_seconds(target, most, held), forward_seconds(draft, most, held))
@@ -61,25 +62,30 @@ def forward_seconds(model: Model, most: int, held: int) -> list[float]:
     for repeat in range(REPEATS + 1):
         for n in range(1, most + 1):
             tokens = torch.zeros(1, n, dtype=torch.long)
-            synchronize()
-            started = perf_counter()
-            model.forward(tokens, cache, last=n)
-            synchronize()
-            seconds = perf_counter() - started
+            took = seconds(partial(model.forward, tokens, cache, last=n))
             cache.truncate(held)
             if repeat > 0:  # the first pass of each size is the warm-up
-                times[n - 1].append(seconds)
-    return [median(seconds) for seconds in times]
+                times[n - 1].append(took)
+    return [median(some) for some in times]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long the work takes, on the accelerator too."""
+    synchronize()
+    started = perf_counter()
+    work()
+    synchronize()
+    return perf_counter() - started
 
 
 def phase_seconds(rounds: Iterable[Round], gamma: int) -> dict[str, float] | None:
     """Return the median seconds of "draft", "verify" and "accept" in rounds with gamma drafted.
 
-    None if there is no such round. For a traced run of its own: a trace waits for the device in
-    every phase.
+    None if there is no such round. The rounds are those of a traced run, which nothing else is
+    measured on: it waits for the device after every phase.
     """
-    seconds = [r.phase_seconds for r in rounds if len(r.drafted) == gamma]
-    return {phase: median(s[phase] for s in seconds) for phase in seconds[0]} if seconds else None
+    found = [r.phase_seconds for r in rounds if len(r.drafted) == gamma]
+    return {phase: median(f[phase] for f in found) for phase in found[0]} if found else None
 
 
 @torch.no_grad()
@@ -88,9 +94,9 @@ def noise_free_alpha(target: Model, draft: Model, prompt: list[int], new_tokens:
     """Return the mean over the positions of a text of sum_x min(p(x), q(x)).
 
     That is the chance that a token drafted there is accepted (Leviathan et al. 2023, Theorem 3.5).
-    No draw is involved, hence "noise-free"; greedy it is the fraction of positions where both
-    models choose alike. None for a text without new tokens. Raises ValueError if it is longer than
-    a model can read.
+    No draw is involved, hence "noise-free". In greedy decoding it is the fraction of positions
+    where both models take the same token. None for a text without new tokens. Raises ValueError if
+    it is longer than a model can read.
     """
     if not new_tokens:
         return None

@@ -32,7 +32,7 @@ def write_checkpoint(folder: str | Path, size: str, *, spoil: float = 0.0, sharp
                      prefix: bool = False, buffers: bool = True) -> None:
     """Write config.json and model.safetensors of a counting GPT-2, laid out as the official files.
 
-    spoil: the share of ids, roughly, after which the model counts wrong: pairs of ids are swapped.
+    spoil: roughly the share of ids after which the model counts wrong; pairs of ids are swapped.
     sharpness: the winning logit in units of log(n_vocab); 3 is almost certain, 1.2 is a soft
         distribution to sample from.
     noise: how much the blocks add that has nothing to do with counting.
@@ -77,8 +77,9 @@ def circles(n_embd: int, n_vocab: int, spoil: float,
             generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Return the token embeddings (n_vocab, n_embd), and the matrix that counts one up.
 
-    That matrix is added to a LayerNorm's output. The circles are the same for all models of one
-    width and vocabulary, so that a spoilt draft agrees with its target elsewhere.
+    A LayerNorm's output times that matrix is what has to be added to the stream. The circles are
+    the same for all models of one width and vocabulary, so that a spoilt draft agrees with its
+    target elsewhere.
     """
     half = n_embd // 2
     always = torch.Generator().manual_seed(1234)
@@ -116,9 +117,9 @@ def noisy_block(n_embd: int, noise: float, generator: torch.Generator) -> dict[s
 
 
 def count_up(state: dict[str, Tensor], step: Tensor) -> None:
-    """Make the first n_embd neurons of block 0's MLP add x @ step to the stream x.
+    """Make the first n_embd neurons of block 0's MLP add x @ step to the residual stream.
 
-    The bias takes their lift off again.
+    LIFT moves them into GELU's linear range; the bias of the second matrix takes it off again.
     """
     n_embd = len(step)
     state["h.0.mlp.c_fc.weight"][:, :n_embd] = torch.eye(n_embd)

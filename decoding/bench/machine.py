@@ -6,7 +6,7 @@ import torch
 
 
 def machine(device: str) -> dict[str, str | int]:
-    """Return versions, threads and processor, as they belong beside every measured number."""
+    """Return versions, threads and processor, which belong beside every measured number."""
     return {"device": device, "processor": processor(device), "threads": torch.get_num_threads(),
             "python": platform.python_version(), "torch": str(torch.__version__)}
 

@@ -1,4 +1,4 @@
-"""Runs of the arms: warm-up, the run itself, the check of its ids, and the row of its numbers."""
+"""Runs the arms on a task: warm-up, the run, the check of its ids, and the row of its numbers."""
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 
@@ -29,12 +29,12 @@ class Pair:
     eos: int | None  # None: end-of-text stops nothing
     seed: int
     name: Callable[[int], str]  # shows a token id as text
-    alphas: dict[tuple, float | None] = field(default_factory=dict)  # of texts already looked at
+    alphas: dict[tuple, float | None] = field(default_factory=dict)  # of the last text
 
     def run(self, arm: Arm, task: Task, repeat: int, new_tokens: int | None = None) -> Generation:
-        """Decode the task, or its first new_tokens tokens.
+        """Decode the task, or only its first new_tokens tokens.
 
-        The repeat sets the seed, the same for every arm.
+        repeat: sets the seed, the same for every arm.
         """
         generator = torch.Generator(self.target.device).manual_seed(self.seed + repeat)
         sampling, prompt = Sampling(task.temperature), list(task.prompt)
@@ -54,7 +54,7 @@ class Pair:
             self.run(arm, task, repeat=0, new_tokens=max(WARM_UP, 2 * arm.gamma))
 
     def alpha(self, task: Task, tokens: list[int]) -> float | None:
-        """Return `noise_free_alpha` along this text; the arms of a greedy task share theirs."""
+        """Return `noise_free_alpha` along this text, computed once if the arms wrote the same."""
         key = (task.prompt, tuple(tokens), task.temperature)
         if key not in self.alphas:
             found = noise_free_alpha(self.target, self.draft, list(task.prompt), tokens,
@@ -84,9 +84,10 @@ def identity(arm: Arm, task: Task, repeat: int) -> Row:
 
 
 def numbers(run: Generation, alpha: float | None, costs: Costs | None) -> Row:
-    """Return what one run tells by itself.
+    """Return the numbers of one run that need no other run.
 
-    alpha, costs: None where there is no draft, or no cost measured like it.
+    alpha: None without a draft.
+    costs: None where none were measured for such an arm.
     """
     full, gamma = full_rounds(run), run.gamma
     full_tokens = sum(len(r.emitted) for r in full)
@@ -109,17 +110,14 @@ def numbers(run: Generation, alpha: float | None, costs: Costs | None) -> Row:
 
 
 def full_rounds(run: Generation) -> list[Round]:
-    """Return the rounds that the closed forms speak of.
-
-    As many drafted as asked for, and not cut by an end-of-text.
-    """
+    """Return the rounds that the closed forms speak of: gamma drafted, no cut by an end-of-text."""
     return [r for r in run.rounds if len(r.drafted) == run.gamma and r.kind != "none"]
 
 
 def gains(row: Row, baseline: Row | None) -> Row:
     """Return what a row gains over the plain run it may be compared with.
 
-    None throughout where there is no such run.
+    Every number is None where there is no such run.
     """
     base = baseline["tokens_per_second"] if baseline is not None else None
     speedup = over(row["tokens_per_second"], base)
@@ -136,10 +134,11 @@ def over(rate: float | None, base: float | None) -> float | None:
 
 def measure_task(pair: Pair, task: Task, arms: list[Arm], repeats: int, rows: list[Row],
                  settings: Row, costs: Costs) -> Iterator[Row]:
-    """Measure what a task lacks among `rows`: all arms, then all again for the next repeat.
+    """Yield a row for each run of a task that is missing among `rows`.
 
-    So a slow moment hits all arms alike. Each row has to be added to `rows` before the next is
-    asked for: a plain run comes before what is compared with it.
+    All arms run once, then all again for the next repeat, so that a slow moment hits all alike. The
+    caller adds each row to `rows` before it asks for the next: a run is compared with the plain run
+    before it.
     """
     missing = [(repeat, arm) for repeat in range(repeats) for arm in arms
                if not is_measured(rows, identity(arm, task, repeat))]

@@ -1,4 +1,4 @@
-"""The pictures of a sweep.
+"""The plots of a benchmark: speed-up, acceptance, and what a forward pass and a round cost.
 
 Drawn on figures of their own, so no display is needed and nobody's matplotlib settings change.
 Readable when projected and in black and white: markers and line styles tell lines apart, not
@@ -77,7 +77,7 @@ def line(ax: Axes, points: Mapping[Any, float | None], label: str, style: Style)
 
 
 def speedup_by_gamma(ax: Axes, rows: list[Row]) -> None:
-    """Draw the speed-up in the rounds the formula speaks of, beside what it predicts.
+    """Draw the speed-up in the rounds the formula speaks of, and what the formula predicts.
 
     A bar spans the middle half of the tests.
     """
@@ -118,9 +118,9 @@ def heat_map(ax: Axes, rows: list[Row]) -> None:
 
 
 def acceptance_by_position(ax: Axes, rows: list[Row]) -> None:
-    """Draw which part of the tokens is accepted at each position of a block.
+    """Draw, for each position of a block, which part of the tokens tested there is accepted.
 
-    Among those whose turn came; at the largest gamma.
+    At the largest gamma.
     """
     gamma = max(gammas(rows))
     for style, temperature in zip(cycle(STYLES), temperatures(rows)):
@@ -149,7 +149,7 @@ def acceptance_by_temperature(ax: Axes, rows: list[Row]) -> None:
 
 
 def verify_cost(ax: Axes, costs: Costs) -> None:
-    """Draw T(n)/T(1) of both models: speculation lives on this being flat."""
+    """Draw T(n)/T(1) of both models: speculation pays off where this curve is flat."""
     n = range(1, len(costs.target) + 1)
     for role, seconds, style in (("target", costs.target, TARGET), ("draft", costs.draft, DRAFT)):
         points = {i: s / seconds[0] for i, s in zip(n, seconds)}
@@ -180,9 +180,9 @@ def time_per_round(ax: Axes, costs: Costs) -> None:
 
 def finish(ax: Axes, x: str, y: str, ticks: Iterable[float] | None = None,
            legend: Any = None) -> None:
-    """Give the axes labels that can be read from the last row.
+    """Give the axes labels that can be read from the back of a room.
 
-    legend: where it stands, if there is one.
+    legend: where it goes, if there is one.
     """
     ax.set_xlabel(x, fontsize=SIZE)
     ax.set_ylabel(y, fontsize=SIZE)

@@ -12,12 +12,12 @@ from decoding.bench.arms import Arm, Task
 class Progress:
     """Counts runs on stderr; silent where that is no terminal.
 
-    The time left is reckoned by tokens, apart for each cache policy.
+    The time left is estimated from the tokens so far, for each cache policy by itself.
     """
 
     def __init__(self, runs: list[tuple[Arm, Task]]) -> None:
         self.total, self.finished = len(runs), 0
-        # by cache policy
+        # By cache policy: tokens still to come, tokens so far, and their seconds.
         self.left: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
         self.seconds: dict[str, float] = {}
@@ -38,9 +38,9 @@ class Progress:
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
     def seconds_left(self) -> float:
-        """Return what is left at the pace so far.
+        """Return how long the rest will take at the speed so far.
 
-        A cache policy not met yet is taken to be like the others.
+        A cache policy of which no run is done yet is taken to be like the others.
         """
         overall = sum(self.seconds.values()) / self.tokens.total()
         return sum(left * (self.seconds[cache] / self.tokens[cache] if cache in self.seconds

@@ -14,16 +14,16 @@ IDENTITY = ("gamma", "cache", "kind", "prompt_sha256", "length", "temperature", 
 
 
 class Rows(list[Row]):
-    """The rows of a file, which grows with the list."""
+    """A list of rows that is also a file: a row added to the list is added to the file."""
 
     def __init__(self, path: Path, settings: Row) -> None:
-        """Read what an earlier run left. Raises ValueError if it was measured otherwise."""
+        """Read the rows of an earlier run. Raises ValueError if its settings were others."""
         super().__init__(read_rows(path) if path.exists() else [])
         self.path = path
         check_settings(path, self, settings)
 
     def append(self, row: Row) -> None:
-        """Add a row, on the disk first."""
+        """Add a row, to the file first."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, allow_nan=False) + "\n")
         super().append(row)

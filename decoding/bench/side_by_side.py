@@ -1,4 +1,4 @@
-"""The tables of `python -m decoding.bench.transformers`."""
+"""Prints the tables of `python -m decoding.bench.transformers`."""
 import argparse
 import sys
 import tempfile
@@ -9,11 +9,11 @@ import torch
 import transformers
 
 from decoding.bench.contestants import (
-    Arm,
-    Decoding,
+    Contestant,
+    Ours,
     bandwidth,
     load_both,
-    make_arms,
+    make_contestants,
     passes,
     race,
     ready,
@@ -30,14 +30,14 @@ def compare_all(options: argparse.Namespace) -> None:
     torch.set_grad_enabled(False)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    print(machine(options.device))
+    print(machine_line(options.device))
     with tempfile.TemporaryDirectory() as folder:
         folders = write(Path(folder), options)
         for dtype in options.dtypes:
             compare(folders, getattr(torch, dtype), options)
 
 
-def machine(device: str) -> str:
+def machine_line(device: str) -> str:
     """Return one line: processor, threads and versions."""
     return (f"{processor(device)}, {torch.get_num_threads()} threads, "
             f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, "
@@ -78,9 +78,9 @@ def compare(folders: Folders, dtype: torch.dtype, options: argparse.Namespace) -
         relative_size = sum(weight.nbytes for weight in drafts[2].parameters()) / size
         draft, per_round = ready(drafts[2], set(), options), dict[int, float]()
         print_passes(f"draft (spoil {spoil})", {2: draft}, limit / relative_size)
-        arms = make_arms(ours, theirs, draft, their_draft, per_round, options)
-        times, wrong = race(arms, options, f"{name}, spoil {spoil}", say)
-        speeds = {arm: options.tokens / median(seconds) for arm, seconds in times.items()}
+        contestants = make_contestants(ours, theirs, draft, their_draft, per_round, options)
+        times, wrong = race(contestants, options, f"{name}, spoil {spoil}", say)
+        speeds = {who: options.tokens / median(seconds) for who, seconds in times.items()}
         print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
         print(table(speeds, wrong, limit, options.gammas), flush=True)
         same = ("ours, laid out for verifying", 0)
@@ -92,7 +92,7 @@ def compare(folders: Folders, dtype: torch.dtype, options: argparse.Namespace) -
             for gamma, tokens in per_round.items()) + ".", flush=True)
 
 
-def table(speeds: dict[Arm, float], wrong: dict[Arm, bool], limit: float,
+def table(speeds: dict[Contestant, float], wrong: dict[Contestant, bool], limit: float,
           gammas: list[int]) -> str:
     """Return the tokens per second of both, a line for the plain loop and for each gamma."""
     lines = ["| | ours, tokens/s | of the limit | over our baseline | transformers, tokens/s "
@@ -108,8 +108,8 @@ def table(speeds: dict[Arm, float], wrong: dict[Arm, bool], limit: float,
     return "\n".join(lines)
 
 
-def print_passes(who: str, models: dict[int, Decoding], limit: float) -> None:
-    """Print what a pass costs. limit: how many times a second the weights can be read."""
+def print_passes(who: str, models: dict[int, Ours], limit: float) -> None:
+    """Print what a pass costs. limit: how many times the weights can be read in a second."""
     for laid_out_for, times in passes(models).items():
         costs = ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
                           for n, seconds in times.items())
@@ -118,4 +118,5 @@ def print_passes(who: str, models: dict[int, Decoding], limit: float) -> None:
 
 
 def say(line: str) -> None:
+    """Print a line of progress on stderr."""
     print(line, file=sys.stderr, flush=True)

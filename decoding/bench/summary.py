@@ -1,4 +1,4 @@
-"""What the rows say, in Markdown: tables, and the sentences that keep them honest."""
+"""The report of a benchmark, in Markdown: tables, and sentences on where speculation loses."""
 from decoding.bench.arms import Row
 from decoding.bench.costs import Costs
 from decoding.bench.tables import (
@@ -73,7 +73,7 @@ def agreement(rows: list[Row]) -> str:
 
 
 def circumstances(rows: list[Row], costs: Costs) -> str:
-    """Return the settings that all rows share, and what is in a number and what is not."""
+    """Return the settings that all rows have, and what a number includes and what it does not."""
     shared = rows[0]["settings"]
     loading = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in costs.load_seconds.items())
     repeats = max(row["repeat"] for row in rows) + 1

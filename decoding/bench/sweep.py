@@ -1,6 +1,6 @@
-"""One call of `python -m decoding.benchmark`, from the checked options on.
+"""What `python -m decoding.benchmark` does once its options are checked.
 
-Load, costs, runs, tables, plots.
+It loads both models, measures costs, runs every arm on every task, and writes tables and plots.
 """
 import argparse
 import json
@@ -72,7 +72,7 @@ def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
 def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     """Return both models, and the seconds that loading took, which are part of no other number.
 
-    One target serves all arms, laid out for the default gamma: with a layout of its own, the plain
+    One target serves all arms, laid out for the default gamma. In a layout of its own, the plain
     loop or another gamma could be somewhat faster (`model.fast.layouts.layout_for`).
     """
     device, dtype = pick_device(options.device), getattr(torch, options.dtype)
@@ -98,7 +98,7 @@ def read_settings(options: argparse.Namespace, pair: Pair) -> Row:
 
 
 def known_costs(path: Path, settings: Row, gammas: list[int]) -> Costs | None:
-    """Return the costs an earlier run has written, if they will do.
+    """Return the costs an earlier run has written; None if a gamma is missing among them.
 
     Raises ValueError if they were measured under other settings.
     """
@@ -118,9 +118,9 @@ def new_costs(pair: Pair, gammas: list[int], task: Task) -> Costs:
 
 
 def round_phases(pair: Pair, task: Task, gamma: int) -> dict[str, float] | None:
-    """Return the seconds of drafting, verifying and deciding in a round.
+    """Return the seconds of drafting, verifying and accepting in a round.
 
-    From a traced run that nothing else is measured on.
+    They come from a traced run that nothing else is measured on.
     """
     pair.warm_up([Arm(gamma)], task)
     sampling = Sampling(task.temperature)

@@ -1,6 +1,6 @@
-"""Rows become Markdown tables.
+"""Makes Markdown tables of rows.
 
-A number here is a median over the repeats of one task, or a mean of such medians.
+A test is one arm on one task; its number is the median over the repeats. A mean is one over tests.
 """
 from collections.abc import Callable, Iterable
 from statistics import fmean, median
@@ -11,7 +11,7 @@ from decoding.bench.costs import Costs
 from weights.console import number
 
 MISSING = "n/a"
-Column = Callable[[Any], str]  # what it makes of one group
+Column = Callable[[Any], str]  # what a column shows of one group of rows
 
 
 def select(rows: list[Row], **wanted: Any) -> list[Row]:
@@ -24,8 +24,8 @@ def values(rows: list[Row], name: str) -> list[float]:
     return [row[name] for row in rows if row[name] is not None]
 
 
-def by_task(rows: list[Row]) -> list[list[Row]]:
-    """Return the repeats of each task together: the same prompt, length, temperature and arm."""
+def by_test(rows: list[Row]) -> list[list[Row]]:
+    """Return the rows of each test together: the same prompt, length, temperature and arm."""
     names = ("prompt_sha256", "length", "temperature", "gamma", "cache")
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
@@ -34,8 +34,8 @@ def by_task(rows: list[Row]) -> list[list[Row]]:
 
 
 def medians(rows: list[Row], name: str) -> list[float]:
-    """Return the number of each test that has one: the median over the repeats of its task."""
-    return [median(found) for found in (values(task, name) for task in by_task(rows)) if found]
+    """Return the number of each test that has one: the median over its repeats."""
+    return [median(found) for found in (values(test, name) for test in by_test(rows)) if found]
 
 
 def mean(rows: list[Row], name: str) -> float | None:
@@ -45,7 +45,7 @@ def mean(rows: list[Row], name: str) -> float | None:
 
 
 def pooled(rows: list[Row], part: str, whole: str) -> float | None:
-    """Return the sum of the parts over the sum of the wholes, of all rows together."""
+    """Return the sum of the parts over the sum of the wholes, in all rows together."""
     total = sum(row[whole] for row in rows)
     return sum(row[part] for row in rows) / total if total else None
 
@@ -97,11 +97,11 @@ def rate(part: str, whole: str) -> Column:
 
 
 TEMPERATURE: dict[str, Column] = {"temperature": lambda g: f"{g[0]['temperature']:g}"}
-TESTS: dict[str, Column] = {"tests": lambda g: str(len(by_task(g)))}
+TESTS: dict[str, Column] = {"tests": lambda g: str(len(by_test(g)))}
 
 
 def by_prompt(rows: list[Row]) -> str:
-    """Return pair, prompt, acceptance rate, speed-up, at the best gamma of each temperature."""
+    """Return acceptance rate and speed-up of each prompt, at the best gamma of each temperature."""
     cached = select(rows, cache="both")
     groups = [select(cached, kind=kind, temperature=t, gamma=best_gamma(rows, t))
               for t in temperatures(rows) for kind in kinds(rows)]
@@ -118,7 +118,7 @@ def by_prompt(rows: list[Row]) -> str:
 
 
 def by_gamma(rows: list[Row]) -> str:
-    """Return speed-up and tokens per second of each gamma, beside what the closed forms predict."""
+    """Return speed-up and tokens per second of each gamma, and what the closed forms predict."""
     groups = [select(rows, cache="both", gamma=gamma, temperature=t)
               for t in temperatures(rows) for gamma in gammas(rows)]
     return markdown({
@@ -144,7 +144,7 @@ def latency(group: list[Row]) -> str:
 
 
 def by_cache(rows: list[Row]) -> str:
-    """Return every cache policy; a speed-up only over the plain loop of the same policy."""
+    """Return tokens per second of every cache policy, over the plain loop of the same policy."""
     caches = dict.fromkeys(row["cache"] for row in rows)
     groups = [select(rows, cache=cache, gamma=gamma, temperature=t) for t in temperatures(rows)
               for gamma in [0, *gammas(rows)] for cache in caches]

@@ -1,6 +1,10 @@
 """What came of a run: a table, sentences that explain it, and an object for --json."""
+import argparse
+
+from decoding.cli.options import LOOKUP
 from decoding.result import Generation, ratio
 from weights.console import number
+from weights.registry import DEFAULT_TARGET
 
 
 def table(runs: dict[str, Generation]) -> str:
@@ -38,8 +42,11 @@ def as_json(text: str, run: Generation) -> dict:
             "stats": run.stats()}
 
 
-def reason(baseline: Generation, speculative: Generation) -> str:
-    """Explain the speed-up in one sentence: passes, what a round cost and gave, and what to try."""
+def reason(baseline: Generation, speculative: Generation, advice: str) -> str:
+    """Explain the speed-up in one sentence: passes, and what a round cost and gave.
+
+    advice: what to try if speculation lost.
+    """
     if not baseline.new_tokens or not speculative.new_tokens:
         return "No token was decoded, so there is nothing to compare."
     if not speculative.drafted:
@@ -48,18 +55,27 @@ def reason(baseline: Generation, speculative: Generation) -> str:
     step = baseline.decode_seconds / len(baseline.rounds)
     cost, gave = speculative.decode_seconds / rounds / step, n / rounds
     return (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost "
-            f"{cost:.1f} plain steps and gave {gave:.1f} tokens, "
-            f"so {outcome(gave / cost, speculative.gamma)}")
+            f"{cost:.1f} plain steps and gave {gave:.1f} tokens, so {outcome(gave / cost, advice)}")
 
 
-def outcome(factor: float, gamma: int) -> str:
-    """Say what a speed-up of this factor is, and after a loss what to try instead of this gamma."""
+def outcome(factor: float, advice: str) -> str:
+    """Say what a speed-up of this factor is, and after a loss what to try."""
     if round(factor, 1) > 1:
         return f"it was {factor:.1f} times as fast."
     if round(factor, 1) == 1:
         return "it was about as fast as the plain loop."
-    other = "--gamma 2, or " if gamma > 2 else ""
-    return f"it lost: try {other}python -m decoding.benchmark --tune to find the best gamma here."
+    return f"it lost: {advice}."
+
+
+def advise(options: argparse.Namespace) -> str:
+    """Say what may gain where the run of these options lost."""
+    if options.draft == LOOKUP:
+        return "copying gains only where a text repeats itself; try a draft model"
+    tune = f"python -m decoding.benchmark --tune --temperatures {options.temperature:g}"
+    if options.target != DEFAULT_TARGET:
+        tune += f" --target {options.target} --draft {options.draft}"
+    less = "--gamma 2, or " if options.gamma != "auto" and options.gamma > 2 else ""
+    return f"try {less}{tune} to find the best gamma here"
 
 
 def lossless(shared_noise: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from decoding.cli.console import Console
 from decoding.cli.prompt import Prompt
-from decoding.cli.report import as_json, lossless, reason, speedup, table
+from decoding.cli.report import advise, as_json, lossless, reason, speedup, table
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, TextStream
 from decoding.cli.trace import explain
@@ -93,7 +93,7 @@ def report(session: Session, runs: dict[str, Generation], console: Console) -> d
 def compare(session: Session, baseline: Generation, speculative: Generation,
             console: Console) -> dict:
     """Say what speculation gained, and if the two should be the same, whether they are."""
-    console.say("\n" + reason(baseline, speculative))
+    console.say("\n" + reason(baseline, speculative, advise(session.options)))
     if not session.sampling.greedy:
         console.say(lossless(shared_noise=session.noise is not None))
     result: dict = {"speedup": speedup(baseline, speculative)}

@@ -20,6 +20,7 @@ from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
 from weights import load_fast
 from weights.console import pick_device
+from weights.threads import describe_threads
 from weights.tokenizer import show_token
 
 
@@ -107,9 +108,9 @@ class Session:
         how += "" if options.seed is None else f", seed {options.seed}"
         how += "" if self.noise is None else ", shared Gumbel noise"
         graphs = ", CUDA graphs" if options.compile else ""
+        threads = describe_threads(torch.get_num_threads())
         return (f"target {options.target}{draft}, {how}; {options.dtype} on {self.device}, "
-                f"{torch.get_num_threads()} threads, linear layers: {layout_name(self.model)}"
-                + graphs)
+                f"{threads}, linear layers: {layout_name(self.model)}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
         """Return the text of new ids, without end-of-text; half a character is U+FFFD."""

@@ -1,4 +1,4 @@
-"""What the loop asks of a drafter."""
+"""What the loop asks of a drafter, and one that never drafts."""
 import math
 from typing import Protocol
 
@@ -20,13 +20,17 @@ class Drafter(Protocol):
     def n_ctx(self) -> float: ...
 
     def start(self, prompt: list[int], capacity: int) -> None:
-        """Forget everything; get ready for a text of up to `capacity` tokens."""
+        """Forget everything, and get ready for a text of up to `capacity` tokens.
+
+        A drafter that reads may read the prompt now, all but its last token.
+        """
 
     def propose(self, tokens: list[int], k: int, sampling: Sampling,
                 generator: Generator) -> tuple[Tensor, Tensor]:
-        """Return at most k ids that may follow, and the q they were drawn from.
+        """Return at most k ids that may follow `tokens`, (k,), and the q they were drawn from.
 
-        (k,) and (k, n_vocab).
+        q: (k, n_vocab), the very rows, since the rule compares them with p.
+        tokens: the whole text so far, the prompt included.
         """
         ...
 
@@ -35,6 +39,25 @@ class Drafter(Protocol):
 
         Returns the length of the cache before and after; None for a drafter without one.
         """
+
+
+def propose(drafter: Drafter, tokens: list[int], k: int, n_vocab: int, sampling: Sampling,
+            generator: Generator) -> tuple[Tensor, Tensor]:
+    """Ask the drafter for k tokens: (k,) ids, or fewer, and their rows q (k, n_vocab).
+
+    With k = 0 it is not asked. Raises ValueError for an answer of another kind.
+    """
+    if k == 0:
+        return NOTHING, torch.empty(0, n_vocab)
+    drafted, q = drafter.propose(tokens, k, sampling, generator)
+    if not (isinstance(drafted, Tensor) and drafted.dim() == 1 and drafted.dtype == torch.long):
+        raise ValueError("a drafter must propose a tensor of token ids, torch.long, of shape (k,)")
+    if len(drafted) > k:
+        raise ValueError(f"the drafter proposed {len(drafted)} tokens; at most {k} were asked for")
+    if q.shape != (len(drafted), n_vocab):
+        raise ValueError(f"the drafter's q has the shape {tuple(q.shape)}; "
+                         f"{len(drafted)} tokens need {(len(drafted), n_vocab)}")
+    return drafted, q
 
 
 class Silent:

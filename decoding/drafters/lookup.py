@@ -10,11 +10,13 @@ from decoding.sampling import Sampling
 
 
 class LookupDrafter:
-    """Proposes what followed the last time. Costs nothing; good where text repeats itself.
+    """Proposes what followed the last time the text ended like this: good where it repeats itself.
 
-    Prompt lookup decoding (Saxena 2023). The last `n` tokens are looked for in the text before
-    them, the latest match wins, and if there is none a shorter ending is tried. What is found is
-    certain, so q is one-hot.
+    Prompt lookup decoding (Saxena 2023). The last n tokens are looked for in the text before them.
+    The latest match wins; if there is none, a shorter ending is tried. The proposal involves no
+    chance, so q is one-hot. It costs almost nothing.
+
+    n: the longest ending that is looked for.
     """
 
     n_ctx = math.inf

@@ -18,16 +18,16 @@ class ModelDrafter:
 
     def start(self, prompt: list[int], capacity: int) -> None:
         self.cache = self.model.new_cache(min(capacity, self.n_ctx))
-        if len(prompt) <= self.n_ctx:  # no draft is ever asked for after a longer one
+        if len(prompt) <= self.n_ctx:  # after a longer prompt the draft is never asked
             prefill(self.model, self.cache, prompt)
 
     def propose(self, tokens: list[int], k: int, sampling: Sampling,
                 generator: Generator) -> tuple[Tensor, Tensor]:
         """Draw k ids (k,) from the rows q (k, n_vocab), all on the model's device.
 
-        The first step also reads what was settled since the last call: one token, or two after full
-        acceptance, when the last drafted token was kept but never fed. The token drafted last is
-        not fed at all.
+        The first step reads what the draft has not read yet. That is the last token of the text,
+        and after full acceptance also the one before it: the draft wrote it as the last of its k
+        tokens, and the last one is never fed.
         """
         drafted, q = NOTHING, []
         for _ in range(k):

@@ -10,12 +10,11 @@ from decoding.sampling import Sampling
 class SyntheticDrafter:
     """Proposes the target's own choice with probability alpha, else another token. Greedy only.
 
-    Each position is independent of the others. It knows the choices because it is given the whole
-    text: the prompt and the target's greedy continuation, from `autoregressive`. It costs nothing,
-    so c = 0. Where the given text ends it proposes nothing.
+    Each position is independent of the others. It costs nothing, so c = 0. Where its text ends it
+    proposes nothing.
 
-    text: ids below n_vocab, which is at least 2.
-    seed: the same seed is right at the same positions.
+    text: the ids of the prompt and of the target's greedy continuation, from `autoregressive`.
+    seed: with the same seed it is right at the same positions.
     Raises ValueError for arguments that mean nothing.
     """
 

@@ -2,6 +2,6 @@
 
 enumerate: every way a random program can go, with its probability.
 distributions: of whole texts, by definition and by enumeration of the real loops.
-toys: models small enough for it.
+toys: models small enough for it. reference: probabilities computed in another way.
 mistakes: wrong rules and drafters, each of which the enumeration tells from the right one.
 """

@@ -4,7 +4,7 @@ import torch
 from decoding.acceptance import accept_sampled
 from decoding.feed import Model
 from decoding.proof.enumerate import distribution_of
-from decoding.proof.toys import plain_probs
+from decoding.proof.reference import plain_probs
 from decoding.sampling import UNCHANGED, Sampling
 from decoding.speculative import Rule, speculative_rounds
 
@@ -36,7 +36,7 @@ def by_definition(model: Model, n: int, sampling: Sampling = UNCHANGED, eos: int
 
 def by_enumeration(target: Model, draft, n: int, gamma: int, sampling: Sampling = UNCHANGED,
                    rule: Rule = accept_sampled, prompt: list[int] = PROMPT, **options) -> Texts:
-    """Return the same of `speculative_rounds`, run once for each way it can go."""
+    """Return the probability of each text of n new tokens that `speculative_rounds` can write."""
     def program(generator):
         rounds = speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=rule,
                                     sampling=sampling, generator=generator, **options)

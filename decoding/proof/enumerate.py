@@ -14,9 +14,9 @@ Result = TypeVar("Result", bound=Hashable)
 
 
 def distribution_of(program: Callable[["Paths"], Result]) -> dict[Result, float]:
-    """Return {result: probability} over all paths.
+    """Return {result: probability}, by running the program once for each path.
 
-    A result that is possible but of probability 0 is there, too, with a 0.
+    A result that can happen, but with probability 0, is there too, with a 0.
     """
     paths = Paths()
     results: dict[Result, float] = {}
@@ -40,10 +40,11 @@ class Paths:
         """Turn to the next path."""
         self.path, self.step, self.probability = self.waiting.pop(), 0, 1.0
 
-    def choose(self, options: list[tuple]):
-        """Take one of [(value, chance), ..].
+    def take(self, options: list[tuple]):
+        """Return one value of [(value, chance), ..], and count its chance.
 
-        It is the one the path says, or after its end the first, and the others are put off.
+        It is the one the path says. Where the path ends it is the first; the others wait for their
+        turn.
         """
         if self.step == len(self.path):
             self.waiting += [[*self.path, other] for other in range(1, len(options))]
@@ -59,10 +60,11 @@ class Paths:
         for row in probs.tolist():
             total = sum(row)
             options = [(i, weight / total) for i, weight in enumerate(row) if weight > 0]
-            tokens.append(self.choose(options))
+            tokens.append(self.take(options))
         return torch.tensor(tokens)
 
     def uniform(self, shape: tuple[int, ...]) -> "Uniforms":
+        """Return numbers of which nothing is known yet. shape: (n,)"""
         return Uniforms([Uniform(self) for _ in range(*shape)])
 
 
@@ -83,18 +85,22 @@ class Uniform:
         return self.below(ratio, possible=self.low <= ratio)
 
     def below(self, ratio: float, possible: bool) -> bool:
+        """Return whether the number is below `ratio`, as the path says; from then on it is known.
+
+        possible: whether it can be, given what is known already.
+        """
         cut = min(max(ratio, self.low), self.high)
         chance = (cut - self.low) / (self.high - self.low) if self.low < self.high else 1.0
         yes, no = [(True, chance)] * possible, [(False, 1 - chance)] * (chance < 1 or not possible)
-        answer = self.paths.choose(yes + no)
+        answer = self.paths.take(yes + no)
         self.low, self.high = (self.low, cut) if answer else (cut, self.high)
         return answer
 
 
 class Uniforms:
-    """What `u` is to a rule: it can be compared with a tensor of ratios.
+    """The `u` that a rule gets: all it can do is be compared with a tensor of ratios.
 
-    One number compared with many stays one number.
+    One number may be compared with many ratios.
     """
 
     def __init__(self, numbers: list[Uniform]) -> None:

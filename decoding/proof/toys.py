@@ -1,4 +1,4 @@
-"""Small models for tests: quick, exact, and unforgiving about positions and caches."""
+"""Toy models for proofs and tests: quick, exact, and unforgiving about positions and caches."""
 import math
 import random
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from model import GPT2, GPT2Config
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ToyConfig:
     """All that the loops ask of a model's configuration."""
 
     n_vocab: int = 3
@@ -39,15 +39,16 @@ class TextCache:
 
 
 class HashModel:
-    """Logits that depend on every id so far: one random row for each text.
+    """A model whose logits depend on every id so far: one random row for each text.
 
-    A wrong token in a cache gives other logits.
+    So a wrong token in a cache gives other logits.
+
     never: ids of probability 0, whatever the text.
     """
 
     def __init__(self, seed: int, n_vocab: int = 3, n_ctx: int = 16,
                  never: Sequence[int] = ()) -> None:
-        self.config = Sizes(n_vocab, n_ctx)
+        self.config = ToyConfig(n_vocab, n_ctx)
         self.seed, self.never = seed, list(never)
         self.rows: dict[tuple[int, ...], Tensor] = {}
 
@@ -79,7 +80,7 @@ class HashModel:
 
 
 class MemorylessModel(HashModel):
-    """The same distribution after every text."""
+    """A model with the same distribution after every text."""
 
     def __init__(self, probs: list[float], n_ctx: int = 16) -> None:
         super().__init__(seed=0, n_vocab=len(probs), n_ctx=n_ctx)
@@ -92,7 +93,7 @@ class MemorylessModel(HashModel):
 class Untouchable:
     """A model that nobody may run."""
 
-    config = Sizes()
+    config = ToyConfig()
 
     def forward(self, *_, **__):
         raise AssertionError("the model was run")
@@ -103,7 +104,7 @@ class Untouchable:
 class Parrot:
     """A drafter that repeats the last token, with a one-hot q.
 
-    most: how often at most.
+    most: the most tokens it proposes at once.
     """
 
     def __init__(self, n_vocab: int = 3, n_ctx: int = 16, most: int = 99) -> None:
@@ -165,33 +166,3 @@ def random_prompt(length: int, n_vocab: int = 24) -> list[int]:
     """Return a prompt, the same for every call with this length."""
     numbers = random.Random(length)
     return [numbers.randrange(n_vocab) for _ in range(length)]
-
-
-def plain_probs(logits: list[float], sampling: Sampling) -> list[float]:
-    """Return what to_probs does for one row of Python numbers: slow and obvious."""
-    ids, best = range(len(logits)), max(logits)
-    if sampling.temperature == 0:
-        return [float(i == logits.index(best)) for i in ids]
-    weights = [math.exp((logit - best) / sampling.temperature) for logit in logits]
-    kept = sorted(ids, key=lambda i: (-weights[i], i))[: sampling.top_k]
-    if sampling.top_p is not None and sampling.top_p < 1:
-        total, mass, count = sum(weights[i] for i in kept), 0.0, 0
-        while mass < sampling.top_p and count < len(kept):
-            mass += weights[kept[count]] / total
-            count += 1
-        kept = kept[:count]
-    total, chosen = sum(weights[i] for i in kept), set(kept)
-    return [weights[i] / total if i in chosen else 0.0 for i in ids]
-
-
-def chi_square_p_value(counts: Sequence[float], expected: Sequence[float]) -> float:
-    """Return how likely counts at least this far from the expected ones are, if these are right.
-
-    Every expectation should be at least 5.
-    """
-    assert len(counts) == len(expected) > 1 and min(expected) >= 5
-    statistic = sum((c - e) ** 2 / e for c, e in zip(counts, expected))
-    # With n cells the statistic has the chi-square distribution of n - 1 degrees of freedom, a
-    # regularised gamma function.
-    half = torch.tensor([(len(counts) - 1) / 2, statistic / 2], dtype=torch.float64)
-    return torch.special.gammaincc(half[0], half[1]).item()

@@ -2,10 +2,8 @@
 
 A forward pass is hundreds of small operations. At batch 1 a GPU does most of them in less time than
 it takes to hand it the next. A CUDA graph is a recording of all of them that one call replays. It
-always works on the same memory in the same shapes, so whatever changes from pass to pass has to be
-what a
-tensor holds, not which tensor or how large: the ids, their positions, and, by the mask, how much of
-the cache can be seen.
+always works on the same tensors, in the same shapes. Only what they hold may change from pass to
+pass: the ids, their positions, and the mask, which says how much of the cache can be seen.
 """
 from collections.abc import Callable
 from copy import copy
@@ -20,18 +18,19 @@ from model.kv_cache import KVCache
 class Graphed:
     """Decodes like `model`, with blocks of few tokens replayed. Longer ones run as they always did.
 
-    tokens_per_pass: the sizes of block that are recorded; smaller blocks are filled up to the next.
+    tokens_per_pass: the sizes of block that are recorded. A block of another size is filled up to
+        the next of them.
 
     On a device without CUDA graphs the same fixed shapes run unrecorded, which is good for tests
-    only. A graph is tied to one block of memory. So there is a single cache, with room for the
-    whole context and for the filling, and `new_cache` resets it.
+    only. A graph always uses the same memory. So there is a single cache, with room for the whole
+    context and for the filling, and `new_cache` empties it.
     """
 
     def __init__(self, model: Decoder, tokens_per_pass: tuple[int, ...]) -> None:
         self.model, self.config = model, model.config
-        room = self.config.n_ctx + max(tokens_per_pass)
-        room = -(-room // 8) * 8  # a multiple of 8, which fast attention asks of a mask
-        self.cache = model.new_cache(room)
+        capacity = self.config.n_ctx + max(tokens_per_pass)
+        capacity = -(-capacity // 8) * 8  # a multiple of 8, which fast attention asks of a mask
+        self.cache = model.new_cache(capacity)
         sizes = sorted(set(tokens_per_pass))
         self.blocks = {n: FixedBlock(model, self.cache, n) for n in sizes}
 
@@ -81,9 +80,9 @@ class FixedBlock:
     def __call__(self, tokens: Tensor, start: int) -> Tensor:
         """Return logits (1, size, n_vocab) for tokens (1, T <= size) after `start` cached ones.
 
-        The block is filled up with ids of an earlier one, and the logits beyond T mean nothing. No
-        row looks at a later one, and the keys and values they leave after the T real ones are
-        hidden until real ones take their place.
+        Positions beyond T keep the ids of an earlier block, and their logits mean nothing. They do
+        not disturb the T real ones: no position looks at a later one, and the keys and values they
+        leave in the cache are hidden until real ones take their place.
         """
         self.tokens[:, : tokens.shape[1]].copy_(tokens)
         self.start.fill_(start)
@@ -109,22 +108,22 @@ class Slots(KVCache):
         self.keys, self.values, self.positions = cache.keys, cache.values, positions
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Write one layer's rows, each (1, n_head, size, d_head); return all there is of it.
+        """Write the new keys and values of one layer; return all of them, whether seen or not.
 
-        Returns two tensors (1, n_head, capacity, d_head).
+        k, v: (1, n_head, size, d_head). Returns two tensors (1, n_head, capacity, d_head).
         """
         return (self.keys[layer].index_copy_(2, self.positions, k),
                 self.values[layer].index_copy_(2, self.positions, v))
 
 
 def record(forward: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """Record `forward` as a CUDA graph.
+    """Record `forward` as a CUDA graph, and return a function that replays it.
 
-    Returns a function that replays it and returns the same tensor, filled anew, every time.
+    That function returns the same tensor every time, filled anew.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # first calls of libraries allocate and try: not to be recorded
+    with torch.cuda.stream(side):  # first calls allocate memory and try kernels: not to be recorded
         for _ in range(3):
             forward()
     torch.cuda.current_stream().wait_stream(side)

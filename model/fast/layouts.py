@@ -3,16 +3,12 @@
 Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one.
 On many processors nn.Linear is far from that: the library behind it is made for many tokens, and
 rearranges the matrix whenever there is more than one. `model.fast.strips` and `model.fast.onednn`
-rearrange it once. Here the fastest of the three is found by timing them, and so is the fastest
-output head of those in `model.fast.output_heads`.
+rearrange it once. Which of the three is fastest here, `model.fast.timing` finds out, and so it does
+for the output heads of `model.fast.output_heads`.
 """
-import math
-import time
-import timeit
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,23 +17,17 @@ from model.decoder import Decoder, TiedHead
 from model.fast.onednn import OneDNNLinear
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
-from model.meta import NoInitialValues
+from model.fast.timing import SAMPLE, Layer, blocks_of, linear_layers, quickest, sample
 
 PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
 NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, StripLinear: STRIPS, OneDNNLinear: ONEDNN}
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 HEADS = (*HEADS_THAT_CAN_BE_TRAINED, OneTokenHead, ConvolvedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
-LONG_ENOUGH, OFTEN_ENOUGH = 0.1, 8  # seconds and turns to time each number of tokens
-# Bytes of layers that each candidate is timed with. Taking turns, they push each other out of the
-# processor's cache.
-SAMPLE = 2**24
 # What `fastest` has found, by the shapes of embedding and layers, dtype and tokens per pass.
 FOUND: dict[Hashable, tuple[str, type[TiedHead]]] = {}
 
-Layer = Callable[[Tensor], Tensor]
 MakeLayer = Callable[[Tensor, Tensor], nn.Module]
-Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -81,8 +71,8 @@ def layout_for(model: Decoder, device: torch.device | str, linear: str = "auto",
     model: plain; only its shapes and its dtype are looked at, so it may be one `without_memory`.
     linear: "auto" for the fastest, "plain" for nn.Linear as it is.
     tokens_per_pass: how many tokens the model will read at once, again and again: gamma + 1 if it
-    is to verify, 1 for plain decoding, 2 for a draft, which reads two tokens when all of its last
-    ones were accepted. It still reads any other number, but not always as fast as it could.
+        is to verify, 1 for plain decoding, 2 for a draft, which reads two tokens after a round in
+        which all of its own were accepted. It still reads any other number, but not always as fast.
 
     Raises ValueError for any other `linear`, and for tokens_per_pass below 1.
     """
@@ -98,7 +88,7 @@ def layout_for(model: Decoder, device: torch.device | str, linear: str = "auto",
 
 
 def packed_layers(tokens: int) -> dict[str, MakeLayer]:
-    """Return, by name, what builds the packed layers of one model."""
+    """Return, by name, the functions that build the packed layers of one model."""
     onednn = partial(OneDNNLinear, tokens_per_pass=tokens, packed_by_shape={})
     return {STRIPS: StripLinear, ONEDNN: onednn}
 
@@ -106,49 +96,18 @@ def packed_layers(tokens: int) -> dict[str, MakeLayer]:
 def fastest(model: Decoder, tokens: int) -> tuple[str, type[TiedHead]]:
     """Return the name of the fastest layers for a model of these shapes, and the fastest head.
 
-    Found out once in a process, so that the same weights loaded twice, for the same number of
-    tokens, give the same logits. Takes one to two seconds for GPT-2 Large, and memory for three of
-    its blocks, for small models for SAMPLE times three or four.
+    They are timed once in a process, so that the same weights, loaded twice for the same number of
+    tokens, give the same logits. That takes one to two seconds for GPT-2 Large, and memory for
+    three of its blocks; for a small model, three or four times SAMPLE bytes.
     """
     shapes = [layer.weight.shape for layer in linear_layers(blocks_of(model)[0])]
     key = (model.embedding.shape, model.dtype, *shapes, tokens)
     if key not in FOUND:
         name = fastest_layers(sample(model), tokens)
-        # Beside nn.Linear nothing would say that the other heads are for inference, and for one
-        # dtype and device.
+        # A plain model may be trained, converted and moved, so it gets no head that may not.
         heads = HEADS_THAT_CAN_BE_TRAINED if name == PLAIN else HEADS
         FOUND[key] = name, fastest_head(model.embedding, heads, tokens)
     return FOUND[key]
-
-
-def blocks_of(model: nn.Module) -> nn.ModuleList:
-    """Return the list of the model's blocks."""
-    return next(part for part in model.modules() if isinstance(part, nn.ModuleList))
-
-
-def linear_layers(part: nn.Module) -> list[nn.Linear]:
-    return [layer for layer in part.modules() if isinstance(layer, nn.Linear)]
-
-
-def sample(model: Decoder) -> list[nn.Linear]:
-    """Return layers of the same shapes, on the CPU: of one block, or as many as SAMPLE bytes hold.
-
-    All weights are 1: products with other numbers take as long.
-    """
-    blocks = blocks_of(model)
-    layers = linear_layers(blocks[0])
-    size = sum(layer.weight.nbytes for layer in layers)
-    return [filled(layer) for layer in layers * max(1, min(len(blocks), SAMPLE // size))]
-
-
-def filled(layer: nn.Linear) -> nn.Linear:
-    """Return an nn.Linear of the same shape and dtype, on the CPU, filled with ones."""
-    n_out, n_in = layer.weight.shape
-    with NoInitialValues():
-        copy = nn.Linear(n_in, n_out, device="cpu", dtype=layer.weight.dtype)
-    for weight in copy.requires_grad_(False).parameters():
-        weight.fill_(1)
-    return copy
 
 
 @torch.no_grad()
@@ -169,8 +128,7 @@ def fastest_head(embedding: Tensor, heads: tuple[type[TiedHead], ...],
                  tokens: int) -> type[TiedHead]:
     """Return the fastest of the heads.
 
-    Of a large embedding they share a part; of a small one each is given copies, for the same reason
-    that there is a SAMPLE.
+    They share a part of a large embedding. Of a small one each has copies, SAMPLE bytes of them.
     """
     n_vocab, width = embedding.shape
     n_vocab = min(n_vocab, 4 * SAMPLE // (width * embedding.dtype.itemsize))
@@ -186,32 +144,3 @@ def fastest_head(embedding: Tensor, heads: tuple[type[TiedHead], ...],
         tables = [wte.clone() for _ in range(copies)] or [wte]
         candidates[head] = [partial(head(), wte=table) for table in tables]
     return quickest(candidates, wte, [width] * max(1, copies), tokens)
-
-
-def quickest(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
-             tokens: int) -> Key:
-    """Return the key of the layers whose time for one token plus that for `tokens` is least.
-
-    widths: of each layer's input. like: a tensor of their dtype.
-
-    The time is the least one, when nothing disturbs them. They take turns, so that what disturbs
-    one disturbs all; what is much slower than the best is out after two turns.
-    """
-    totals = dict.fromkeys(candidates, 0.0)
-    for n in (1, tokens):
-        xs = [like.new_ones(1, n, width) for width in widths]
-        calls = {key: partial(apply, layers, xs) for key, layers in candidates.items()}
-        least = dict.fromkeys(candidates, math.inf)
-        turn, end = 0, time.perf_counter() + LONG_ENOUGH
-        while turn < OFTEN_ENOUGH or time.perf_counter() < end:
-            for key, call in calls.items():
-                if turn < 2 or least[key] < 1.5 * min(least.values()):
-                    least[key] = min(least[key], timeit.timeit(call, number=1))
-            turn += 1
-        totals = {key: total + least[key] for key, total in totals.items()}
-    return min(totals, key=lambda key: totals[key])
-
-
-def apply(layers: list[Layer], xs: list[Tensor]) -> None:
-    for layer, x in zip(layers, xs, strict=True):
-        layer(x)

@@ -1,11 +1,11 @@
 """The strips of `model.fast.strips`, multiplied by oneDNN, whose kernels for few tokens are fast.
 
 oneDNN is a library inside PyTorch. Its kernels are made for images: a token is a pixel, and a
-linear layer a convolution of size 1. They
-read weights in strips too, so one memory serves both: oneDNN lays it out and multiplies one or a
-few rows, `torch.baddbmm` all other numbers of rows. The operators are those that PyTorch's own
-compiler uses. They are not documented, so it is checked first that they are there and how they lay
-out a matrix, and nothing relies on them.
+linear layer a convolution of size 1. They read weights in strips too, so one copy of the weight
+serves both: oneDNN lays it out and multiplies it by one or a few tokens, `torch.baddbmm` by any
+other number of tokens. The operators are those that PyTorch's own compiler uses. They are not
+documented. So it is checked first that they are there and how they lay out a matrix, and where
+they are not, the other layouts remain.
 """
 import ctypes
 from functools import cache
@@ -36,19 +36,19 @@ class OneDNNLinear(StripLinear):
         width, self.sizes = strips_for(n_out, n_in, weight.dtype, tokens_per_pass)
         if weight.shape not in packed_by_shape:
             packed_by_shape[weight.shape] = reorder(weight.detach(), self.sizes[-1])
-        self.blocks = packed_by_shape[weight.shape].clone()  # opaque: oneDNN's view of it
-        strips = memory(self.blocks).view(-1, n_in, width).copy_(cut(weight.detach(), width))
+        self.packed = packed_by_shape[weight.shape].clone()  # the strips as oneDNN takes them
+        strips = memory(self.packed).view(-1, n_in, width).copy_(cut(weight.detach(), width))
         self.keep(strips, bias.detach().clone())
 
     def forward(self, x: Tensor) -> Tensor:
         N = x.shape[:-1].numel()
-        if N > self.sizes[-1] or (N == 1 and 1 not in self.sizes):  # filling one up costs more
+        if N > self.sizes[-1] or (N == 1 and 1 not in self.sizes):  # filling up 1 token costs more
             return super().forward(x)
         size = next(size for size in self.sizes if size >= N)
         if N < size:  # for N it might rearrange the weight each time: add rows that nobody reads
             rows = F.pad(x.reshape(1, N, -1), (0, 0, 0, size - N))
-            return convolve(rows, self.blocks, self.bias)[:, :N].reshape(*x.shape[:-1], -1)
-        return convolve(x, self.blocks, self.bias).reshape(*x.shape[:-1], -1)
+            return convolve(rows, self.packed, self.bias)[:, :N].reshape(*x.shape[:-1], -1)
+        return convolve(x, self.packed, self.bias).reshape(*x.shape[:-1], -1)
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -71,34 +71,34 @@ def reorder(weight: Tensor, n: int) -> Tensor:
         weight[:, :, None, None], [0, 0], [1, 1], [1, 1], 1, [1, weight.shape[1], n, 1])
 
 
-def memory(blocks: Tensor) -> Tensor:
+def memory(packed: Tensor) -> Tensor:
     """Return the numbers of an opaque tensor in the order of its memory, (n,).
 
-    The result shares the memory. There can be more of them than in the matrix: oneDNN may fill up
+    The result shares that memory. It can hold more numbers than the matrix has: oneDNN may fill up
     the last strip.
     """
-    size = torch.ops.mkldnn._nbytes(blocks)
-    buffer = (ctypes.c_char * size).from_address(torch.ops.mkldnn.data_ptr(blocks))
-    buffer.owner = blocks  # type: ignore[attr-defined]  # the memory lives as long as the result
-    return torch.frombuffer(buffer, dtype=blocks.dtype)
+    size = torch.ops.mkldnn._nbytes(packed)
+    buffer = (ctypes.c_char * size).from_address(torch.ops.mkldnn.data_ptr(packed))
+    buffer.owner = packed  # type: ignore[attr-defined]  # the memory lives as long as the result
+    return torch.frombuffer(buffer, dtype=packed.dtype)
 
 
 @cache
 def strips_for(n_out: int, n_in: int, dtype: torch.dtype, tokens: int) -> tuple[int, list[int]]:
-    """Return (strip width for `tokens` tokens, other token counts with the same layout).
+    """Return (strip width for `tokens` tokens, all token counts with the same layout).
 
-    If oneDNN's strips do not fit the matrix, those for one or two tokens more are taken. All is
-    found out with a matrix in which neighbours differ. Raises RuntimeError if oneDNN does not want
-    strips, or not for this dtype.
+    If oneDNN's strips do not fit the matrix, those for one or two tokens more are taken. They are
+    read off a matrix that oneDNN has packed. Raises RuntimeError if oneDNN does not use strips, or
+    has no kernel for this dtype.
     """
     numbers = torch.arange(251, dtype=dtype, device="cpu").repeat(n_out * n_in // 251 + 1)
-    weight = numbers[:n_out * n_in].view(n_out, n_in)  # 251 is prime
+    weight = numbers[:n_out * n_in].view(n_out, n_in)  # 251 is prime: neighbours differ
     for n in range(tokens, tokens + 3):
-        blocks = reorder(weight, n).clone()  # as the layers are
-        wanted = memory(blocks)
+        packed = reorder(weight, n).clone()  # as the layers are
+        wanted = memory(packed)
         for width in WIDTHS:
             if n_out % width == 0 and torch.equal(wanted, cut(weight, width).flatten()):
-                convolve(weight.new_ones(n, n_in), blocks, weight.new_ones(n_out))
+                convolve(weight.new_ones(n, n_in), packed, weight.new_ones(n_out))  # or raises
                 sizes = sorted({1, 2, 3, 5, 6, n, 2 * n})  # fill up to the next of these
                 return width, [s for s in sizes if torch.equal(wanted, memory(reorder(weight, s)))]
     raise RuntimeError("oneDNN does not lay out this matrix in strips")

@@ -1,7 +1,7 @@
 """Faster output heads. All compute x @ wte.T and leave wte, the input embedding, unchanged.
 
-nn.Linear's way, `model.decoder.TiedHead`, is slow on many processors. `model.fast.layouts` times
-them.
+`model.decoder.TiedHead` multiplies as nn.Linear does, which is slow on many processors.
+`model.fast.layouts` picks the fastest head by timing.
 """
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from model.fast.onednn import convolve
 
 
 class TurnedHead(TiedHead):
-    """For several tokens the embedding is the left factor; the product is then turned back."""
+    """Multiplies the other way round for several tokens, wte @ x.T, and turns the product back."""
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         rows = x.flatten(0, -2)  # (N, n_embd)
@@ -23,11 +23,12 @@ class TurnedHead(TiedHead):
         return logits.unflatten(0, x.shape[:-1])  # (B, T, n_vocab)
 
     def __deepcopy__(self, memo: dict) -> TiedHead:
+        """Return a plain head: a copy of a model can be converted, moved and trained."""
         return TiedHead()
 
 
 class OneTokenHead(TurnedHead):
-    """For one token oneDNN's linear layer, which would rearrange the embedding for more.
+    """Uses oneDNN's linear layer for one token; for more, that would rearrange the embedding.
 
     For inference only.
     """
@@ -39,8 +40,11 @@ class OneTokenHead(TurnedHead):
 
 
 class ConvolvedHead(OneTokenHead):
-    """For several tokens oneDNN's convolution: the embedding is the image, and the tokens are the
-    weights, since few rows are quickly rearranged. Pays off for large vocabularies."""
+    """Uses oneDNN's convolution for several tokens. Pays off for large vocabularies.
+
+    The embedding is the image and the tokens are the weights, because the weights get rearranged,
+    and a few tokens are quickly rearranged.
+    """
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         if x.shape[:-1].numel() < 2:

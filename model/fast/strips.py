@@ -20,12 +20,13 @@ class StripLinear(nn.Module):
         self.keep(strips, bias.detach().clone())
 
     def keep(self, strips: Tensor, bias: Tensor) -> None:
+        """Make parameters without gradients of them."""
         self.weight = nn.Parameter(strips, requires_grad=False)  # (n_out / width, n_in, width)
         self.bias = nn.Parameter(bias, requires_grad=False)  # (n_out,)
-        # The same memory by strips, (n_out / width, 1, width).
-        self.biases = self.bias.view(len(strips), 1, -1)
+        self.biases = self.bias.view(len(strips), 1, -1)  # the same, (n_out / width, 1, width)
 
     def to_plain(self) -> Tensor:
+        """Return the weight as nn.Linear has it."""
         return self.weight.transpose(1, 2).flatten(0, 1)  # (n_out, n_in), a copy
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ class StripLinear(nn.Module):
         return y.reshape(*x.shape[:-1], -1)  # (..., n_out)
 
     def __deepcopy__(self, memo: dict) -> nn.Linear:
-        """A copy is an nn.Linear: it can be converted, moved and trained."""
+        """Return an nn.Linear: a copy can be converted, moved and trained."""
         n_in, n_out = self.weight.shape[1], len(self.bias)
         copy = nn.Linear(n_in, n_out, device="meta", dtype=self.weight.dtype)
         copy.weight = nn.Parameter(self.to_plain(), requires_grad=False)
@@ -50,7 +51,7 @@ class StripLinear(nn.Module):
         destination[prefix + "weight"] = self.to_plain()  # as any model can load it
 
     def _apply(self, fn, recurse: bool = True) -> nn.Module:
-        """Called by .to(), .half() and their like, which cannot change a packed weight."""
+        """Refuse .to(), .half() and their like, which cannot change a packed weight."""
         new = fn(self.bias)
         if (new.device, new.dtype) != (self.bias.device, self.bias.dtype):
             raise RuntimeError("a packed model keeps its device and dtype; "

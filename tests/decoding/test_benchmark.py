@@ -18,7 +18,8 @@ from decoding.bench.rows import IDENTITY, Rows, read_rows
 from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import best_gamma, by_gamma, by_prompt
 from decoding.benchmark import main
-from decoding.proof.toys import Spy, plain_probs, tiny_pair
+from decoding.proof.reference import plain_probs
+from decoding.proof.toys import Spy, tiny_pair
 from decoding.result import Generation, Round
 from model import GPT2
 from tests.commands import N_CTX, PressesCtrlC, run_script, write_pair

@@ -12,7 +12,7 @@ import torch
 from decoding import GREEDY, Sampling, speculative_rounds
 from decoding.acceptance import accept_sampled
 from decoding.proof import mistakes
-from decoding.proof.toys import chi_square_p_value, plain_probs
+from decoding.proof.reference import chi_square_p_value, plain_probs
 from weights import load_model, load_tokenizer
 
 LIMIT = 1e-5

@@ -85,15 +85,6 @@ sys.exit(main(["--mode", "speculative"]))
 """
 
 
-@pytest.mark.parametrize("given, seen", [(None, b"true"), ("spread", b"spread")])
-def test_threads_are_bound_before_torch_is_imported_unless_the_user_said_otherwise(given, seen):
-    env = environment(OMP_PROC_BIND=given or "")
-    if given is None:
-        del env["OMP_PROC_BIND"]
-    result = run_script(IMPORTS % 'sys.exit(os.environ["OMP_PROC_BIND"])', env=env)
-    assert result.stderr.strip() == seen
-
-
 def test_ctrl_c_while_torch_is_imported():
     result = run_script(IMPORTS % "os.kill(os.getpid(), signal.SIGINT)")
     assert result.returncode == 130

@@ -1,6 +1,9 @@
 """Prompt lookup: what it proposes, and that it changes the speed of a run and nothing else."""
 import random
 
+import pytest
+import torch
+
 from decoding import GREEDY, Sampling, autoregressive, speculative_greedy
 from decoding.drafters.lookup import LookupDrafter, continuation
 from decoding.proof.distributions import by_definition, by_enumeration, difference
@@ -58,3 +61,20 @@ def test_its_certainty_is_a_q_that_keeps_the_distribution():
     for sampling in (Sampling(), Sampling(0.7, top_p=0.8), GREEDY):
         found = by_enumeration(target, LookupDrafter(3), 3, 2, sampling)
         assert difference(found, by_definition(target, 3, sampling)) < 1e-12
+
+
+@pytest.mark.parametrize("ids, q, words", [
+    ([1, 2], torch.ones(2, 3), "must propose a tensor of token ids"),
+    (torch.ones(2), torch.ones(2, 3), "must propose a tensor of token ids"),
+    (torch.ones(1, 2, dtype=torch.long), torch.ones(2, 3), "must propose a tensor of token ids"),
+    (torch.ones(4, dtype=torch.long), torch.ones(4, 3), "proposed 4 tokens; at most 3"),
+    (torch.ones(2, dtype=torch.long), torch.ones(1, 3),
+     r"the shape \(1, 3\); 2 tokens need \(2, 3\)"),
+])
+def test_what_a_drafter_of_ones_own_gets_wrong_is_said_in_one_line(ids, q, words):
+    class Mine(LookupDrafter):
+        def propose(self, tokens, k, sampling, generator):
+            return ids, q
+
+    with pytest.raises(ValueError, match=words):
+        speculative_greedy(HashModel(1), Mine(3), [0, 1], 9, gamma=3)

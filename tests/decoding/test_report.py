@@ -8,12 +8,12 @@ import sys
 import pytest
 import torch
 
-from decoding import GREEDY, speculative_rounds
+from decoding import GREEDY, benchmark, speculative_rounds
 from decoding.acceptance import Acceptance
 from decoding.cli.console import Console
 from decoding.cli.options import parse
 from decoding.cli.prompt import read_prompt
-from decoding.cli.report import lossless, reason
+from decoding.cli.report import advise, lossless, reason
 from decoding.cli.run import report
 from decoding.cli.session import Session
 from decoding.result import Generation, Round
@@ -129,11 +129,7 @@ def run(gamma, rounds, accepted, seconds, drafted=None):
      "so it was 2.0 times as fast."),
     (run(0, 100, 0, 0.01), run(4, 100, 1, 0.04),  # texts of 100 and of 200 tokens
      "100 passes of the target instead of 200; a round cost 4.0 plain steps and gave 2.0 tokens, "
-     "so it lost: try --gamma 2, or python -m decoding.benchmark --tune to find the best gamma "
-     "here."),
-    (run(0, 20, 0, 0.01), run(2, 10, 1, 0.04),
-     "10 passes of the target instead of 20; a round cost 4.0 plain steps and gave 2.0 tokens, "
-     "so it lost: try python -m decoding.benchmark --tune to find the best gamma here."),
+     "so it lost: try to rest."),
     (run(0, 5, 0, 0.01), run(4, 1, 4, 0.0502),
      "1 pass of the target instead of 5; a round cost 5.0 plain steps and gave 5.0 tokens, "
      "so it was about as fast as the plain loop."),
@@ -145,7 +141,26 @@ def run(gamma, rounds, accepted, seconds, drafted=None):
      "No token was decoded, so there is nothing to compare."),
 ])
 def test_one_sentence_explains_the_speed_up(baseline, speculative, sentence):
-    assert reason(baseline, speculative) == sentence
+    assert reason(baseline, speculative, "try to rest") == sentence
+
+
+@pytest.mark.parametrize("arguments, advice", [
+    ([], "try --gamma 2, or python -m decoding.benchmark --tune --temperatures 0.8 "
+         "to find the best gamma here"),
+    (["--gamma", "2", "--temperature", "0"], "try python -m decoding.benchmark --tune "
+                                             "--temperatures 0 to find the best gamma here"),
+    (["--gamma", "auto"], "try python -m decoding.benchmark --tune --temperatures 0.8 "
+                          "to find the best gamma here"),
+    (["--draft", "lookup"], "copying gains only where a text repeats itself; try a draft model"),
+    (["--target", "gpt2-xl", "--temperature", "1"],
+     "try --gamma 2, or python -m decoding.benchmark --tune --temperatures 1 --target gpt2-xl "
+     "--draft gpt2 to find the best gamma here"),
+])
+def test_after_a_loss_there_is_something_to_try_that_fits_the_run(arguments, advice):
+    assert advise(parse(arguments)) == advice
+    if "benchmark" in advice:  # and it is a command that can be given
+        command = advice.partition("decoding.benchmark ")[2].partition(" to find")[0]
+        assert benchmark.make_parser().parse_args(command.split()).tune
 
 
 @pytest.mark.parametrize("arguments, words", [

@@ -9,7 +9,7 @@ import torch
 
 from decoding import GREEDY, Sampling
 from decoding import random as randomness
-from decoding.proof.toys import chi_square_p_value, plain_probs
+from decoding.proof.reference import chi_square_p_value, plain_probs
 from decoding.random import draw, uniform
 from decoding.sampling import choose, keep_top_k, keep_top_p, to_probs
 

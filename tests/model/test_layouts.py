@@ -24,12 +24,11 @@ from model.fast.layouts import (
     layout_for,
     layout_name,
     pack,
-    quickest,
-    sample,
 )
 from model.fast.onednn import OneDNNLinear, memory, reorder
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
+from model.fast.timing import quickest, sample
 from model.meta import without_memory
 from weights import load_fast, load_model
 
@@ -125,7 +124,7 @@ def test_a_packed_model_refuses_to_be_converted(packed):
 def test_onednn_and_pytorch_read_one_memory():
     weight = torch.randn(48, 32, generator=torch.Generator().manual_seed(0))
     layer = OneDNNLinear(weight, torch.zeros(48), 5, {})
-    assert layer.weight.data_ptr() == torch.ops.mkldnn.data_ptr(layer.blocks)
+    assert layer.weight.data_ptr() == torch.ops.mkldnn.data_ptr(layer.packed)
     strips = layer.weight
     del layer
     gc.collect()

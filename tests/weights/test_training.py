@@ -22,7 +22,7 @@ from weights import vocabulary_difference
 from weights.registry import BUNDLED
 from weights.tokenizer import END_OF_TEXT, gpt2_tokenizer, read_vocabulary
 from weights.training import corpus, pair
-from weights.training.loop import MEASUREMENTS, read_checkpoint, save_checkpoint
+from weights.training.loop import MEASUREMENTS
 from weights.training.objective import (
     distillation_loss,
     evaluate,
@@ -37,6 +37,7 @@ from weights.training.recipe import (
     make_optimizer,
     rate_factor,
 )
+from weights.training.resume import read_checkpoint, save_checkpoint
 
 # ---- the vocabulary and the text
 

@@ -2,5 +2,6 @@
 
 corpus: text, vocabulary, ids. recipe: initial weights, dropout, optimizer, learning rate.
 objective: the two losses, and the measurements. loop: training, a step at a time. pair: target,
-then draft. card, folder, progress: what is written.
+then draft. resume: the checkpoint of an interrupted training. card, folder, progress: what is
+written.
 """

@@ -1,4 +1,4 @@
-"""The README.md of a trained model: on what, how, and how good."""
+"""The README.md of a trained model: what it was trained on, how, and how good it is."""
 from model import GPT2Config
 from weights.training.corpus import Corpus
 from weights.training.loop import Trainer
@@ -29,7 +29,7 @@ def make_card(title: str, config: GPT2Config, corpus: Corpus, trainer: Trainer,
 
 
 def facts(config: GPT2Config, corpus: Corpus, trainer: Trainer) -> dict[str, str]:
-    """Return the data and the settings."""
+    """Return the rows of the table that say what was trained, on what, and how."""
     recipe, step, context = trainer.recipe, trainer.step, config.n_ctx
     optimizer = (f"AdamW, learning rate {recipe.learning_rate:g}, "
                  f"weight decay {recipe.weight_decay:g}, gradients clipped at 1")
@@ -57,7 +57,7 @@ def facts(config: GPT2Config, corpus: Corpus, trainer: Trainer) -> dict[str, str
 
 
 def results(result: Evaluation) -> dict[str, str]:
-    """Return how good it is."""
+    """Return the rows of the table that say how good the model is."""
     rows = {"**held-out loss**": f"**{result.loss:.3f}** nats a token, "
                                  f"over {result.tokens:,} tokens"}
     if result.acceptance is not None:

@@ -35,12 +35,12 @@ class Corpus:
 
 
 def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Corpus:
-    """Read, choose a vocabulary, encode, and set text aside to measure on: a file of its own, or 5
-    % of the tokens.
+    """Return a text encoded in a vocabulary of its own, with a part set aside to measure on.
 
-    The documents are shuffled first, so that the 5 % at the end are no author's last book; the end
-    of a single document is simply its end. Raises ValueError for a text that cannot be read, or
-    gives no block of `context` tokens and the one after them, to train on or to measure on.
+    That part is a file of its own, or 5 % of the tokens. The documents are shuffled first, so that
+    the 5 % at the end are no author's last book; the end of a single document is simply its end.
+    Raises ValueError for a text that cannot be read, or gives no block of `context` tokens and the
+    one after them, to train on or to measure on.
     """
     documents = read_documents(text)
     other_documents = read_documents(held_out) if held_out else []
@@ -64,10 +64,10 @@ def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Co
 
 
 def read_documents(path: Path) -> list[str]:
-    """The documents of a UTF-8 text, which `<|endoftext|>` separates, without the space around
-    them.
+    """Return the documents of a UTF-8 text, which `<|endoftext|>` separates.
 
-    Raises ValueError if the file cannot be read, is not UTF-8, or holds nothing but space.
+    Space around them is left out. Raises ValueError if the file cannot be read, is not UTF-8, or
+    holds nothing but space.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -82,12 +82,11 @@ def read_documents(path: Path) -> list[str]:
 
 
 def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
-    """The n_vocab - 1 tokens of GPT-2 that the documents use most, all 256 bytes among them, in
-    GPT-2's order.
+    """Return the n_vocab - 1 tokens of GPT-2 that the documents use most, in GPT-2's order.
 
-    The order is the priority of the merges, so words are still put together the way GPT-2 does.
-    Fewer tokens come back if the documents use no more. Raises ValueError for a size without room
-    for the bytes, or larger than GPT-2's.
+    All 256 single bytes are among them. The order is the priority of the merges, so words are still
+    put together the way GPT-2 does. Fewer tokens come back if the documents use no more. Raises
+    ValueError for a size without room for the bytes, or larger than GPT-2's.
     """
     if not SMALLEST_VOCABULARY <= n_vocab <= LARGEST_VOCABULARY:
         raise ValueError(f"a vocabulary has from {SMALLEST_VOCABULARY} to {LARGEST_VOCABULARY} "
@@ -132,6 +131,7 @@ def encode(documents: Iterable[str], tokenizer: tiktoken.Encoding) -> array:
 
 
 def check_length(ids: array, least: int, path: Path) -> None:
+    """Raise ValueError for fewer than `least` ids."""
     if len(ids) < least:
         raise ValueError(f"{path} has only {len(ids)} tokens, but at least {least} are needed; "
                          "give more text, or a shorter --context")

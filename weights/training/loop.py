@@ -1,18 +1,13 @@
 """The training loop, a step at a time, and all that it takes to go on exactly where it was."""
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from model import GPT2
-from weights.console import out_of_memory
-from weights.output import replacing
 from weights.training.objective import (
     Evaluation,
     distillation_loss,
@@ -28,7 +23,7 @@ MEASUREMENTS = 20  # in a whole training, evenly spread, besides the one of the 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A point of the curve."""
+    """A point of the learning curve."""
 
     step: int
     seconds: float
@@ -56,7 +51,7 @@ class Trainer:
             add_dropout(model, recipe.dropout)
         self.optimizer = make_optimizer(model, recipe)
         self.forward = compiled(model)
-        self.teach = None if teacher is None else compiled(teacher)
+        self.teacher_forward = None if teacher is None else compiled(teacher)
         self.step, self.seconds = 0, 0.0
         self.curve: list[Measurement] = []
         self.weights: dict[str, Tensor] = {}
@@ -64,10 +59,10 @@ class Trainer:
         if ids.is_cuda:  # compile before the clock starts
             self.loss(ids.new_zeros(recipe.batch, model.config.n_ctx + 1)).backward()
             self.optimizer.zero_grad()
-        # Which blocks are next; on the CPU, so the same for every device.
+        # Picks the blocks; on the CPU, so that they are the same for every device.
         self.random = torch.Generator().manual_seed(seed)
         torch.manual_seed(seed)  # what is dropped: F.dropout takes no generator
-        self.then = clock()
+        self.last_time = clock()
 
     @property
     def share(self) -> float:
@@ -86,7 +81,7 @@ class Trainer:
         self.learn()
         self.step += 1
         now = self.clock()
-        self.seconds, self.then = self.seconds + now - self.then, now
+        self.seconds, self.last_time = self.seconds + now - self.last_time, now
         if int(self.share * MEASUREMENTS) > int(self.curve[-1].share * MEASUREMENTS):
             self.measure()
 
@@ -112,10 +107,10 @@ class Trainer:
         """Return the loss on (B, context + 1) ids."""
         inputs, targets = split_block(blocks)
         logits = logits_of(self.forward, inputs)
-        if self.teach is None:
+        if self.teacher_forward is None:
             return next_token_loss(logits, targets)
         with torch.no_grad():
-            teacher_logits = logits_of(self.teach, inputs)
+            teacher_logits = logits_of(self.teacher_forward, inputs)
         return distillation_loss(logits, teacher_logits, targets, self.recipe.kl_share)
 
     def measure(self) -> None:
@@ -161,36 +156,3 @@ def compiled(model: GPT2) -> Callable[[Tensor], Tensor]:
 def device_random(device: torch.device):
     """Return the module that has the global random state of a device."""
     return torch.random if device.type == "cpu" else getattr(torch, device.type)
-
-
-def save_checkpoint(contents: dict, path: Path) -> None:
-    """Write a checkpoint so that at every moment the old one or the new one is there, whole.
-
-    Raises OSError if the disk does not take it.
-    """
-    with replacing(path) as unfinished:
-        try:
-            torch.save(contents, unfinished)
-        except RuntimeError as error:  # torch's word for a write that failed; it does not say why
-            if out_of_memory(error):
-                raise
-            raise OSError(f"{path} could not be written; is the disk full?") from error
-
-
-def read_checkpoint(path: Path) -> dict:
-    """Return what `save_checkpoint` wrote. Raises ValueError for a file that is anything else."""
-    with expecting_a_checkpoint(path), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch says much about files that are not its own
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-
-@contextmanager
-def expecting_a_checkpoint(path: Path) -> Iterator[None]:
-    """Raise ValueError, which says that the file is no checkpoint, where the block fails."""
-    try:
-        yield
-    except Exception as error:  # whatever another program's file leads to, in torch or here
-        if isinstance(error, OSError) or out_of_memory(error):
-            raise
-        raise ValueError(f"{path} is no checkpoint of python -m weights.train, or it is damaged; "
-                         "name another --out") from error

@@ -1,4 +1,4 @@
-"""What a model in training is after, and how good it is on text it has not seen."""
+"""The two losses that a training makes small, and how good a model is on text it has not seen."""
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,13 +56,13 @@ class Evaluation:
 def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int = 8) -> Evaluation:
     """Measure a model, or a draft against its target, on a text.
 
-    blocks: (n, T + 1) ids, in each row T positions and their next tokens.
+    blocks: (n, T + 1) ids; the last T of each are the next tokens of the first T.
     """
     was_training = model.training
     model.eval()
     loss = accepted = agreed = 0.0
-    for rows in blocks.split(batch):
-        inputs, targets = split_block(rows)
+    for some in blocks.split(batch):
+        inputs, targets = split_block(some)
         logits = logits_of(model, inputs)
         loss += next_token_loss(logits, targets).item() * targets.numel()
         if target is not None:
@@ -85,17 +85,16 @@ def logits_of(model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         return model(inputs)
 
 
-def split_block(rows: Tensor) -> tuple[Tensor, Tensor]:
+def split_block(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """Split (B, T + 1) ids into what is read, (B, T), and the token after each of them, (B, T)."""
-    rows = rows.long()
-    return rows[:, :-1], rows[:, 1:]
+    blocks = blocks.long()
+    return blocks[:, :-1], blocks[:, 1:]
 
 
 def to_blocks(ids: Tensor, context: int, most: int | None = None) -> Tensor:
-    """Cut (N,) ids into (n, context + 1) blocks, each starting with the last token of the one
-    before it.
+    """Cut (N,) ids into (n, context + 1) blocks: each begins with the last token of the one before.
 
-    most: at most about so many tokens, from blocks spread evenly over the text.
+    most: about how many tokens at most; the blocks are then spread evenly over the text.
     """
     blocks = ids.unfold(0, context + 1, context)
     n = len(blocks) if most is None else min(len(blocks), max(1, most // context))

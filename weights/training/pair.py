@@ -12,22 +12,18 @@ from weights.terminal import tell
 from weights.training.card import make_card
 from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
-from weights.training.loop import (
-    Trainer,
-    expecting_a_checkpoint,
-    read_checkpoint,
-    save_checkpoint,
-)
+from weights.training.loop import Trainer
 from weights.training.objective import Evaluation, evaluate, to_blocks
 from weights.training.progress import Progress, first_interrupt, in_words, minutes
 from weights.training.recipe import Recipe, initialise
+from weights.training.resume import expecting_a_checkpoint, read_checkpoint, save_checkpoint
 
 FOLDER = {"target": "large", "draft": "small"}
 TARGET_SHARE = 0.6  # of the minutes; the draft gets the rest
 SAMPLE = 4096  # held-out tokens that are measured again and again during training
 FINAL_SAMPLE = 32768  # and once at the end
 CHECKPOINT_SECONDS = 60
-# May differ when a run goes on; that the texts are the same, digests show.
+# These options may differ when a run goes on; digests show that the texts are the same.
 NOT_COMPARED = ("text", "held_out", "out", "resume")
 
 
@@ -53,7 +49,7 @@ def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) ->
 
 
 class PairTraining:
-    """What the two trainings of one call share."""
+    """The two trainings of one call: the target's, then its draft's."""
 
     def __init__(self, options: argparse.Namespace, corpus: Corpus, checkpoint: Path) -> None:
         self.options, self.corpus, self.checkpoint = options, corpus, checkpoint
@@ -124,9 +120,9 @@ class PairTraining:
         return Trainer(model, self.ids, sample, make_recipe(options, name), target, options.seed)
 
     def train(self, trainer: Trainer, name: str) -> bool:
-        """Use up the budget, with a checkpoint first, every minute, and last.
+        """Train until the budget is used up; return whether Ctrl-C ended it.
 
-        Return whether Ctrl-C was pressed.
+        A checkpoint is written first, every minute, and last.
         """
         progress, saved = Progress(name), -math.inf
         with first_interrupt() as pressed:
@@ -142,6 +138,7 @@ class PairTraining:
             return pressed()
 
     def save(self, trainer: Trainer, name: str) -> None:
+        """Write a checkpoint."""
         contents = {"settings": self.settings, "name": name, "trainer": trainer.state()}
         save_checkpoint(contents, self.checkpoint)
 

@@ -1,4 +1,4 @@
-"""What is seen of a training, on stderr; and the first Ctrl-C, which ends it between two steps."""
+"""What a training shows on stderr; and the first Ctrl-C, which ends it between two steps."""
 import math
 import signal
 import sys
@@ -13,7 +13,7 @@ from weights.training.objective import Evaluation
 
 
 class Progress:
-    """Print a line for each measurement. On a terminal also a last line, rewritten every second."""
+    """Prints a line for each measurement; on a terminal also a last line, anew every second."""
 
     def __init__(self, name: str) -> None:
         self.name, self.points, self.shown = name, 0, 0.0
@@ -39,6 +39,7 @@ class Progress:
 
 
 def in_words(evaluation: Evaluation) -> str:
+    """Return a measurement in one line."""
     words = f"held-out loss {evaluation.loss:.3f}"
     if evaluation.acceptance is not None:
         words += (f"  Σ min(p,q) {evaluation.acceptance:.3f}"
@@ -47,7 +48,7 @@ def in_words(evaluation: Evaluation) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """75.2 -> 1:15"""
+    """Return minutes and seconds: 75.2 -> 1:15"""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 

@@ -26,7 +26,7 @@ class Recipe:
 
 
 def initialise(model: GPT2, seed: int) -> GPT2:
-    """GPT-2's initial weights, in place: normal with standard deviation 0.02, biases 0, gains 1.
+    """Give the model GPT-2's initial weights: normal of standard deviation 0.02, biases 0, gains 1.
 
     The matrices that write into the residual stream start smaller by the square root of how many
     there are, so that the stream does not grow with depth (Radford et al. 2019, section 2.3). For a
@@ -44,11 +44,10 @@ def initialise(model: GPT2, seed: int) -> GPT2:
 
 
 def add_dropout(model: GPT2, p: float) -> None:
-    """In training mode, drop a share p of the embeddings and of what each sub-layer adds to the
-    residual stream.
+    """Make the model, in training mode, drop a share p of all that goes into the residual stream.
 
-    From outside, by hooks: dropout belongs to training, and model/gpt2.py stays the forward pass
-    that is read and run.
+    That is the embeddings, and what each sub-layer adds. It is done from outside, by hooks: dropout
+    belongs to training, and model/gpt2.py stays the forward pass that is read and run.
     """
     def drop_output(module, args, output):
         return F.dropout(output, p, module.training)
@@ -76,7 +75,9 @@ def make_optimizer(model: GPT2, recipe: Recipe) -> torch.optim.AdamW:
 
 
 def rate_factor(share: float) -> float:
-    """What the learning rate is multiplied by when `share` of the budget is used: up within 3 %,
-    full until 40 %, down in a line to 2 %. By share and not by step, because nobody knows how many
-    steps fit into ten minutes."""
+    """Return what the learning rate is multiplied by when `share` of the budget is used.
+
+    It rises to 1 within 3 %, stays until 40 %, and falls in a line to 2 %. It goes by share and not
+    by step, because nobody knows how many steps fit into ten minutes.
+    """
     return max(0.02, min(share / 0.03, 1.0, (1 - share) / 0.6))

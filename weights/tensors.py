@@ -1,0 +1,61 @@
+"""The tensors of a safetensors file, one at a time.
+
+The safetensors library opens the file and checks it. The tensors are then read here from the file
+itself, opened once for all of them: opening it anew for each would be slow on a network drive.
+"""
+import json
+import mmap
+from io import BufferedReader
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from weights.diagnose import missing_file, what_is_wrong
+from weights.errors import WeightsError
+
+FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+def open_weights(path: Path) -> safe_open:
+    """Open the file with safetensors, which checks its header against its length.
+
+    Raises WeightsError, with what to do, if it is missing or not such a file.
+    """
+    if not path.is_file():
+        raise WeightsError(missing_file(path))
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path} {what_is_wrong(path, error)}") from error
+
+
+def read_header(file: BufferedReader) -> dict[str, dict]:
+    """Return, by key, each tensor's "dtype" and "shape", and its "bytes": where in the file it is.
+
+    The format: eight bytes, the length of the header; the header, a JSON object; the data.
+    """
+    size = int.from_bytes(file.read(8), "little")
+    entries = json.loads(file.read(size))
+    entries.pop("__metadata__", None)
+    for entry in entries.values():
+        entry["bytes"] = [8 + size + offset for offset in entry["data_offsets"]]
+    return entries
+
+
+def read_tensor(file: BufferedReader, entry: dict) -> Tensor:
+    """Return one tensor as it is stored. Its memory is a map of the file: copy it to keep it.
+
+    entry: of `read_header`.
+
+    Each tensor has a map of its own, which is closed with it and gives its pages back to the
+    system. With one map for all, the process would end up holding both the file and the model.
+    """
+    start, end = entry["bytes"]
+    before = start % mmap.ALLOCATIONGRANULARITY  # where maps can begin
+    pages = mmap.mmap(file.fileno(), end - start + before, offset=start - before,
+                      access=mmap.ACCESS_COPY)  # PyTorch warns of memory that cannot be written
+    dtype = FLOATS[entry["dtype"]]
+    count = (end - start) // dtype.itemsize
+    return torch.frombuffer(pages, dtype=dtype, count=count, offset=before).view(entry["shape"])
