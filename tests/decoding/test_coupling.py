@@ -53,6 +53,7 @@ def test_another_seed_gives_another_text():
     assert len(texts) == 10
 
 
+@pytest.mark.slow
 def test_the_distribution_is_the_targets():
     target, draft, runs = HashModel(1), HashModel(2), 1500  # three tokens
     sampling = {"temperature": 0.8, "top_p": 0.9}

@@ -83,8 +83,9 @@ def test_each_mode_runs_what_it_says(pair, capsys, mode):
         assert (result[name]["stats"]["drafted"] == 0) == (name == "baseline")
 
 
-@pytest.mark.parametrize("linear", ["auto", "plain"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype, linear", [
+    ("float32", "auto"), ("float32", "plain"), ("bfloat16", "plain"), ("float16", "plain"),
+    *(pytest.param(dtype, "auto", marks=pytest.mark.slow) for dtype in ("bfloat16", "float16"))])
 def test_the_models_are_loaded_as_asked(pair, generate, dtype, linear):
     """With fewer bits the text is another one, and it is that of models loaded so."""
     def load(path, tokens_per_pass):

@@ -30,6 +30,7 @@ from weights.training import pair
 from weights.training.progress import Progress
 from weights.training.recipe import Recipe
 from weights.training.resume import read_checkpoint
+
 SMALL = ("--target 2,2,16 --draft 1,2,16 --vocab 280 --context 16 --batch 2 --steps 4 "
          "--dropout 0.1 --device cpu")
 
