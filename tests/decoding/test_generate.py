@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from decoding import GREEDY, Sampling, speculative_rounds
 from decoding import generate as program
@@ -238,3 +239,23 @@ def test_what_cannot_fit_is_refused_before_weights_are_read(pair, capsys, tmp_pa
     # and now it is the weights' turn
     line = one_line(ask(capsys, "--target", target, "--draft", draft))
     assert "model.safetensors" in line
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+@pytest.mark.parametrize("value, dtype, words", [
+    (float("nan"), "float32", "holds NaN or infinity"),
+    (float("-inf"), "float32", "holds NaN or infinity"),
+    (1e6, "float16", "has weights too large for float16"),
+])
+def test_weights_that_are_no_numbers_are_refused_and_the_model_is_named(pair, capsys, tmp_path,
+                                                                         role, value, dtype, words):
+    options = [*pair]
+    i = options.index(f"--{role}") + 1
+    folder = shutil.copytree(options[i], tmp_path / role)
+    options[i] = str(folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["wte.weight"] = weights["wte.weight"].float()  # half precision has no 1e6
+    weights["wte.weight"][3, 2] = value
+    save_file(weights, folder / "model.safetensors")
+    line = one_line(ask(capsys, *options, "--dtype", dtype, "Once"))
+    assert f"the {role}: {folder / 'model.safetensors'}: wte.weight {words}" in line
