@@ -42,6 +42,19 @@ def test_where_the_text_starts_counts():
     assert Wrap(8, column=5).fold(" abc") == "\nabc"
 
 
+def test_a_terminal_that_says_it_has_no_columns_gets_eighty(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+        def fileno(self):
+            return 1
+
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((0, 0)))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert columns(Terminal()) == 80
+
+
 def test_what_is_no_terminal_has_no_width(tmp_path):
     with (tmp_path / "file").open("w") as file:
         assert columns(file) is None
