@@ -117,7 +117,7 @@ def as_gamma(gamma: int | Gamma) -> Gamma:
         if gamma < 0:
             raise ValueError(f"gamma must be at least 0, not {gamma}")
         return FixedGamma(gamma)
-    if not hasattr(gamma, "choose"):
+    if not hasattr(gamma, "learn"):
         raise ValueError("gamma must be a whole number or an object like AdaptiveGamma(), "
                          f"not {gamma!r}")
     return gamma

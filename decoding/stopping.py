@@ -41,14 +41,15 @@ class Request:
 
 def check_request(config: Config, prompt: list[int], max_new_tokens: int) -> None:
     """Raise ValueError, with what is wrong in one line, for a request that cannot be served."""
-    if isinstance(prompt, str):
-        raise ValueError("the prompt is a text; give its token ids, as tokenizer.encode does")
+    if isinstance(prompt, str) or not all(isinstance(token, int) for token in prompt):
+        raise ValueError("the prompt must be a list of token ids, as tokenizer.encode returns it, "
+                         f"not a {type(prompt).__name__} like {str(prompt)[:20]!r}")
     if len(prompt) == 0:
         raise ValueError("the prompt is empty; it needs at least one token id")
     if len(prompt) > config.n_ctx:
         raise ValueError(f"the prompt has {len(prompt)} tokens, but the model's context is "
                          f"{config.n_ctx}; shorten it")
-    if not all(isinstance(token, int) and 0 <= token < config.n_vocab for token in prompt):
+    if not all(0 <= token < config.n_vocab for token in prompt):
         raise ValueError("the prompt has ids that are not among the model's "
                          f"{config.n_vocab} tokens")
     if not isinstance(max_new_tokens, int) or max_new_tokens < 0:

@@ -1,6 +1,8 @@
 """Running `python -m decoding.generate` in this process or in a new one; a small pair for it."""
 import base64
+import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +35,24 @@ def ask(capsys, *arguments) -> Answer:
         except SystemExit as stop:  # argparse's way to end
             code = stop.code
     return Answer(code, *capsys.readouterr())
+
+
+class PressesCtrlC(io.StringIO):
+    """A terminal, and someone who presses Ctrl-C there as soon as it shows `when`."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__()
+        self.when = when
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        n = super().write(text)
+        if self.when and self.when in text:
+            self.when = ""
+            signal.raise_signal(signal.SIGINT)
+        return n
 
 
 def one_line(answer: Answer, code: int = 2) -> str:

@@ -13,7 +13,8 @@ DURATION = "all tests: about 12 minutes on two cores; python -m pytest -m quick:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: runs a program, a notebook or a large model")
-    config.addinivalue_line("markers", "quick: every test that is not slow; together under a minute")
+    config.addinivalue_line("markers",
+                            "quick: every test that is not slow; together under a minute")
 
 
 def pytest_report_header(config):
@@ -27,13 +28,40 @@ def pytest_collection_modifyitems(items):
             item.add_marker("quick")
 
 
-
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory):
     """The options that name a small pair of models."""
     from tests.commands import write_pair
 
     return write_pair(tmp_path_factory.mktemp("pair"))
+
+
+@pytest.fixture
+def choose(monkeypatch):
+    """Say which layers and which head are quickest, which is else the clock's to say.
+
+    choose(*favourites): the first of them that takes part, or else the last that takes part.
+    Returns a list that grows: for each choice the candidates, the tokens, the dtype, the device.
+    """
+    from model.fast import layouts, onednn
+
+    def choose(*favourites):
+        timed = []
+
+        def quickest(candidates, like, widths, tokens):
+            timed.append((list(candidates), tokens, like.dtype, like.device.type))
+            return next((name for name in favourites if name in candidates), list(candidates)[-1])
+
+        forget()
+        monkeypatch.setattr(layouts, "quickest", quickest)
+        return timed
+
+    def forget():
+        layouts.FOUND.clear()
+        onednn.strips_for.cache_clear()
+
+    yield choose
+    forget()
 
 
 @pytest.fixture

@@ -102,6 +102,21 @@ def test_only_programs_import_the_performance_code(arrows):
                      "decoding.bench.contestants", "decoding.bench.side_by_side"}
 
 
+def test_an_import_is_found_wherever_it_stands():
+    source = """
+import torch, model.fast
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from weights import load_model
+def f():
+    from decoding import sampling
+    if True:
+        import tests.checks
+"""
+    known = {"model.fast", "decoding", "decoding.sampling", "weights"}
+    assert imports(source, known) == {"model.fast", "decoding.sampling", "tests.checks"}
+
+
 def test_a_circle_is_found():
     assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) is None
     assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}

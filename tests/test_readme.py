@@ -55,7 +55,9 @@ def test_a_command_is_one_that_its_program_takes(program, words):
     PARSERS[program](words)  # a refusal is a SystemExit, or a WeightsError
 
 
-@pytest.mark.parametrize("words", [words for _, *words in QUICK], ids=" ".join)
+@pytest.mark.parametrize("words", [
+    pytest.param(words, id=" ".join(words), marks=[pytest.mark.slow] if words else [])
+    for _, *words in QUICK])
 def test_a_command_runs(capsys, monkeypatch, words):
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n\n"))  # Enter, for --step; then it goes on
     answer = ask(capsys, *words, "--max-new-tokens", 12)
@@ -103,6 +105,7 @@ def test_the_ten_lines_are_those_of_page_one():
     assert textwrap.indent(ALGORITHM, "    ") in page
 
 
+@pytest.mark.slow
 def test_the_examples_run(capsys):
     names = {}
     for example in EXAMPLES:

@@ -101,7 +101,7 @@ def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.de
             for leaf, _ in part.named_parameters(recurse=False):
                 key = keys[f"{name}.{leaf}"]
                 tensor = read_tensor(file, entries[key])
-                check_finite(tensor, key, path)
+                check_finite(tensor, key, path, dtype)
                 stored[leaf] = tensor.T if key.endswith(CONV1D) else tensor
             if layer is not None and isinstance(part, nn.Linear):
                 weight, bias = stored["weight"].to(dtype), stored["bias"].to(dtype)
@@ -111,10 +111,14 @@ def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.de
                 part.load_state_dict(weights, assign=True)
 
 
-def check_finite(stored: Tensor, key: str, path: Path) -> None:
-    """Raise WeightsError if a weight is NaN or infinite."""
-    if not all(extreme.isfinite() for extreme in stored.aminmax()):
+def check_finite(stored: Tensor, key: str, path: Path, dtype: torch.dtype) -> None:
+    """Raise WeightsError if a weight is NaN or infinite, as it is stored or in this dtype."""
+    extremes = stored.aminmax()
+    if not all(extreme.isfinite() for extreme in extremes):
         raise WeightsError(f"{path}: {key} holds NaN or infinity; {FETCH_AGAIN}, or train it again")
+    if not all(extreme.to(dtype).isfinite() for extreme in extremes):
+        name = str(dtype).removeprefix("torch.")
+        raise WeightsError(f"{path}: {key} has weights too large for {name}; take a wider dtype")
 
 
 def copy_of(stored: Tensor, device: torch.device | str, dtype: torch.dtype) -> Tensor:

@@ -59,7 +59,7 @@ def columns(stream: TextIO) -> int | None:
         found = os.get_terminal_size(stream.fileno()).columns
     except OSError:
         found = 0
-    return found or shutil.get_terminal_size().columns
+    return found or shutil.get_terminal_size().columns or 80  # a new terminal may say 0
 
 
 def tell(text: str, end: str = "\n") -> None:

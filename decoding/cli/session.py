@@ -18,7 +18,7 @@ from decoding.speculative import speculative_rounds, usual_rule
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
-from weights import load_fast
+from weights import WeightsError, load_fast
 from weights.console import pick_device
 from weights.threads import describe_threads
 from weights.tokenizer import show_token
@@ -41,19 +41,22 @@ class Session:
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         self.loop_sampling = self.sampling if self.noise is None else GREEDY
         tokens_per_pass = 1 if options.gamma is None else most(self.gamma()) + 1
-        self.model = self.load(options.target, tokens_per_pass)
+        self.model = self.load("target", options.target, tokens_per_pass)
         self.draft = None if options.draft is None else self.make_draft(options.draft)
         self.target = self.ready(self.model, tokens_per_pass)
 
-    def load(self, name: str, tokens_per_pass: int) -> GPT2:
+    def load(self, role: str, name: str, tokens_per_pass: int) -> GPT2:
         dtype = getattr(torch, self.options.dtype)
-        return load_fast(name, self.device, dtype, self.options.linear, tokens_per_pass)
+        try:
+            return load_fast(name, self.device, dtype, self.options.linear, tokens_per_pass)
+        except WeightsError as error:
+            raise WeightsError(f"the {role}: {error}") from error
 
     def make_draft(self, name: str) -> Model | Drafter:
         if name == LOOKUP:
             return LookupDrafter(self.model.config.n_vocab)
         # After full acceptance a draft catches up with two tokens in one pass.
-        return self.ready(self.load(name, 2), 2)
+        return self.ready(self.load("draft", name, 2), 2)
 
     def ready(self, model: GPT2, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""

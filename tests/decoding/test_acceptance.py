@@ -55,7 +55,7 @@ def verdict(rule, drafted, q, p, u=0.5):
     return n.item(), token.item()
 
 
-def law_of_emitted(rule, p, q):
+def distribution_of_emitted(rule, p, q):
     """The distribution of (accepted, first emitted token).
 
     k tokens are drawn from the rows of q and put to the rule.
@@ -129,12 +129,12 @@ def test_what_the_target_never_says_is_never_accepted_and_what_it_likes_better_a
     assert verdict(accept_sampled, [2], [[0, 0.5, 0.5]], p, u=JUST_BELOW_ONE) == (1, 0)  # p = q
 
 
-def test_each_emitted_token_has_the_law_of_p():
+def test_each_emitted_token_is_distributed_as_p():
     for seed in range(10):
         for k in (1, 2, 3):
             p = some_rows(k + 1, seed, zeros=seed % 2)
             q = some_rows(k, 100 + seed, zeros=seed % 3 == 0)
-            found = law_of_emitted(accept_sampled, p, q)
+            found = distribution_of_emitted(accept_sampled, p, q)
             assert abs(sum(found.values()) - 1) < 1e-12
             assert all(abs(share(found, x) - p[0][x]) < 1e-12 for x in range(3)), (seed, k)
             # Leviathan et al., Theorem 3.5 and Corollary 3.6: the probability that the first draft
@@ -144,19 +144,20 @@ def test_each_emitted_token_has_the_law_of_p():
 
 
 def test_a_draft_that_is_certain_is_accepted_with_the_targets_probability():
-    found = law_of_emitted(accept_sampled, [[0.2, 0.3, 0.5], [1, 0, 0]], [one_hot(1, 3)])
+    found = distribution_of_emitted(accept_sampled, [[0.2, 0.3, 0.5], [1, 0, 0]], [one_hot(1, 3)])
     assert found == pytest.approx({(1, 1): 0.3, (0, 0): 0.2, (0, 2): 0.5}, abs=1e-12)
 
 
 def test_equal_p_and_q_are_never_rejected_and_disjoint_ones_always():
     p = some_rows(4, 0)
-    assert {n for n, _ in law_of_emitted(accept_sampled, p, p[:3])} == {3}
-    assert {n for n, _ in law_of_emitted(accept_sampled, [[0.6, 0.4, 0]] * 2, [[0, 0, 1]])} == {0}
+    equal = distribution_of_emitted(accept_sampled, p, p[:3])
+    disjoint = distribution_of_emitted(accept_sampled, [[0.6, 0.4, 0]] * 2, [[0, 0, 1]])
+    assert {n for n, _ in equal} == {3} and {n for n, _ in disjoint} == {0}
 
 
 def test_the_two_famous_mistakes_give_the_numbers_they_are_known_for():
     def first_token(rule, q):
-        found = law_of_emitted(rule, [PAPER_P] * 2, [q])
+        found = distribution_of_emitted(rule, [PAPER_P] * 2, [q])
         return [round(share(found, x), 12) for x in (0, 1)]
     assert first_token(accept_sampled, PAPER_Q) == [0.6, 0.4]
     assert first_token(mistakes.redraw_from_p, PAPER_Q) == [0.72, 0.28]

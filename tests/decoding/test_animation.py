@@ -148,9 +148,9 @@ def inside(areas, height):
 
 def test_lines_are_broken_between_words():
     text = "It was a long way to the castle, " * 5 + "y" * 150
-    places = wrap(text)
+    positions = wrap(text)
     for word in re.finditer(r"\S+", text):
-        lines = {y for _, y in places[word.start():word.end()]}
+        lines = {y for _, y in positions[word.start():word.end()]}
         assert len(lines) == (3 if "y" * 150 in word[0] else 1)
     assert wrap("a\nb") == [(EDGE, wrap("a")[0][1]), (EDGE + 12, wrap("a")[0][1]),
                             (EDGE, wrap("a\nb")[2][1])]
@@ -195,6 +195,7 @@ def test_in_the_still_picture_no_mark_lies_on_another():
         assert all(x != other_x or abs(y - other_y) > 0.3 for other_x, other_y in marks[:i])
 
 
+@pytest.mark.slow
 def test_the_stored_picture_is_what_the_command_draws(tmp_path):
     main(["--out", str(tmp_path / "run.svg")])
     drawn = (tmp_path / "run.svg").read_bytes()

@@ -1,5 +1,7 @@
 """The benchmark: the numbers of a run, rows on the disk, checks, tables, plots, refusals."""
 import json
+import shutil
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 import torch
 
 from decoding import GREEDY, Sampling, autoregressive
-from decoding.bench import costs, measure, plots, sweep
+from decoding.bench import costs, measure, plots
 from decoding.bench.arms import Arm, Task, all_arms, all_tasks, baseline_of
 from decoding.bench.costs import Costs, measure_costs, noise_free_alpha, phase_seconds
 from decoding.bench.prompts import DEFAULT, default_prompts, read_prompts
@@ -16,11 +18,12 @@ from decoding.bench.rows import IDENTITY, Rows, read_rows
 from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import best_gamma, by_gamma, by_prompt
 from decoding.benchmark import main
-from decoding.compare import Difference
 from decoding.proof.reference import plain_probs
-from decoding.proof.toys import tiny_pair
+from decoding.proof.toys import Spy, tiny_pair
 from decoding.result import Generation, Round
-from tests.commands import N_CTX, run_script, write_pair
+from model import GPT2
+from tests.commands import N_CTX, PressesCtrlC, run_script, write_pair
+from tests.decoding.test_compare import tied_model
 
 SHORT = ["--gammas", "1", "3", "--lengths", "6", "--temperatures", "0", "1", "--repeats", "2"]
 COSTS = Costs(10, target=[0.10, 0.11, 0.12, 0.15, 0.2], draft=[0.02] * 5)
@@ -31,7 +34,8 @@ SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    return write_pair(tmp_path_factory.mktemp("pair"))[:-2]  # --temperature 0 is for the other program
+    # --temperature 0 is for the other program
+    return write_pair(tmp_path_factory.mktemp("pair"))[:-2]
 
 
 @pytest.fixture
@@ -156,14 +160,14 @@ def test_costs_are_medians_of_warm_forwards(monkeypatch):
     now, passes = [0.0], Counter()
     monkeypatch.setattr(costs, "perf_counter", lambda: now[0])
 
-    def forward(tokens, cache=None, last=None):
-        T = tokens.shape[1]
-        now[0] += T if 1 <= passes[T] <= 4 else 60
-        passes[T] += 1
-        return type(target).forward(target, tokens, cache, last)
+    class Slow(Spy):
+        def forward(self, tokens, cache=None, last=None):
+            T = tokens.shape[1]
+            now[0] += T if 1 <= passes[T] <= 4 else 60
+            passes[T] += 1
+            return super().forward(tokens, cache, last)
 
-    monkeypatch.setattr(target, "forward", forward)
-    found = measure_costs(target, draft, 5, held=128)
+    found = measure_costs(Slow(target), draft, 5, held=128)
     assert found.held == 15  # as much as fits beside 5 more
     assert found.target == [1, 2, 3, 4, 5] and found.v(3) == 4 and len(found.draft) == 5
 
@@ -273,17 +277,10 @@ def test_a_whole_run(pair, prompts, tmp_path, capsys):
 def test_an_interrupted_run_goes_on_where_it_was(pair, prompts, tmp_path, capsys, monkeypatch,
                                                  no_plots):
     arguments = [*pair, *prompts, *SHORT, "--out", tmp_path / "r"]
-    numbers, calls = measure.numbers, []
-
-    def interrupted(*given):
-        calls.append(given)
-        if len(calls) == 8:
-            raise KeyboardInterrupt
-        return numbers(*given)
-
-    monkeypatch.setattr(measure, "numbers", interrupted)
-    code, out, err = run(capsys, *arguments)
-    assert code == 130 and out == "" and "--resume" in err.splitlines()[-1]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", PressesCtrlC("\r7 of 24 runs"))
+        code, out, _ = run(capsys, *arguments)
+        assert code == 130 and out == "" and "--resume" in sys.stderr.getvalue().splitlines()[-1]
     first = (tmp_path / "r" / "rows.jsonl").read_text()
     assert first.count("\n") == 7
     code, _, err = run(capsys, *arguments)
@@ -291,7 +288,7 @@ def test_an_interrupted_run_goes_on_where_it_was(pair, prompts, tmp_path, capsys
     code, out, _ = run(capsys, *arguments, "--resume")
     assert code == 0
     whole = (tmp_path / "r" / "rows.jsonl").read_text()
-    assert whole.startswith(first) and len(calls) == 24 + 1
+    assert whole.startswith(first)
     rows = read_rows(tmp_path / "r" / "rows.jsonl")
     assert len({tuple(row[n] for n in IDENTITY) for row in rows}) == len(rows) == 24
     # also over a plain run from before
@@ -321,16 +318,29 @@ def test_greedy_ids_that_differ_fail_the_run_with_the_position(pair, prompts, tm
     assert [row["gamma"] for row in read_rows(tmp_path / "r" / "rows.jsonl")] == [0]
 
 
-def test_a_near_tie_is_noted_and_the_run_goes_on(pair, prompts, tmp_path, capsys, monkeypatch,
-                                                 no_plots):
-    tie = Difference(2, 5, 6, 1e-9, 1e-6)
-    monkeypatch.setattr(measure, "first_difference", lambda *_: tie)
-    code, out, _ = run(capsys, *pair, *prompts, *SHORT, "--temperatures", "0",
-                       "--out", tmp_path / "r")
-    assert code == 0 and "12 part from it at a near-tie" in out
-    row = read_rows(tmp_path / "r" / "rows.jsonl")[0]
-    assert row["first_difference"] == {"index": 2, "baseline": 5, "speculative": 6, "gap": 1e-9,
-                                       "limit": 1e-6, "verdict": "near-tie"}
+class Unsteady(GPT2):
+    """Rounds several tokens in another way than one: of two tied tokens it then takes the other."""
+
+    def forward(self, tokens, cache=None, last=None, place=None):
+        logits = super().forward(tokens, cache, last, place)
+        logits[..., 5] += 2e-6 * (tokens.shape[1] > 1)
+        return logits
+
+
+def test_a_near_tie_is_noted_and_the_run_goes_on():
+    draft = tied_model(gap=0)
+    target = Unsteady(draft.config).requires_grad_(False)
+    target.load_state_dict(draft.state_dict())
+    pair, rows = measure.Pair(target, draft, eos=None, seed=0, name=str), []
+    for row in measure.measure_task(pair, Task("story", (1, 2), 6, 0.0), [Arm(0), Arm(3)], 2, rows,
+                                    SETTINGS, COSTS):
+        rows.append(row)
+    differences = [row["first_difference"] for row in rows if row["gamma"] == 3]
+    assert len(rows) == 4 and len(differences) == 2
+    for found in differences:
+        assert (found["index"], found["baseline"], found["speculative"]) == (0, 4, 5)
+        assert found["gap"] <= found["limit"] and found["verdict"] == "near-tie"
+    assert "2 part from it at a near-tie" in report(rows, COSTS, "x")
 
 
 def test_runs_of_one_token(pair, prompts, tmp_path, capsys):
@@ -444,22 +454,19 @@ print(json.dumps([answers, "torch" in sys.modules]))
         assert (code, out, err.count("\n")) == (2, "", 1) and words in err, (arguments, err)
 
 
-@pytest.mark.parametrize("error, code, words", [
-    (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB.\nAnd more."), 1,
-     "out of memory (CUDA out of memory. Tried to allocate 20 GiB.); try a smaller model, --dtype"),
-    (ValueError("there is no such device here"), 2, "there is no such device here"),
-    (OSError(28, "No space left on device"), 1, "No space left on device"),
-    (KeyboardInterrupt(), 130, "interrupted"),
-])
-def test_a_run_that_ends_before_anything_is_measured_leaves_nothing(pair, prompts, tmp_path, capsys,
-                                                                    monkeypatch, error, code,
-                                                                    words):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(sweep, "load_fast", fail)
-    found, out, err = run(capsys, *pair, *prompts, *SHORT, "--out", tmp_path / "new" / "r")
-    assert (found, out, err.count("\n")) == (code, "", 1) and words in err and "--resume" not in err
+def test_a_run_that_ends_before_a_measurement_leaves_nothing(pair, prompts, tmp_path, capsys,
+                                                             monkeypatch):
+    broken = shutil.copytree(pair[1], tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"")
+    arguments = [*pair, *prompts, *SHORT, "--out", tmp_path / "new" / "r"]
+    code, out, err = run(capsys, *arguments, "--target", broken)
+    assert (code, out, err.count("\n")) == (2, "", 1) and "is empty; fetch it again" in err
+    assert not (tmp_path / "new").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", PressesCtrlC("measuring the cost of one forward"))
+        code, out, _ = run(capsys, *arguments)
+        last = sys.stderr.getvalue().splitlines()[-1]
+    assert (code, out) == (130, "") and last == "python -m decoding.benchmark: interrupted"
     assert not (tmp_path / "new").exists()
 
 
@@ -525,6 +532,32 @@ def test_time_left_goes_by_tokens_and_cache_policy(monkeypatch):
     assert line.seconds_left() == pytest.approx(2 + 10)
     assert line.finished == 2
     assert [progress.clock(s) for s in (9, 90, 7200)] == ["9 s", "2 min", "2.0 h"]
+
+
+def test_the_comparison_with_transformers_says_whose_ids_are_wrong(monkeypatch):
+    from decoding.bench.contestants import PROMPT, race
+    from decoding.bench.side_by_side import table
+    from decoding.bench.transformers import parse
+
+    monkeypatch.setattr(sys, "argv", ["", "--gammas", "2", "--tokens", "5", "--repeats", "3"])
+    options, said = parse(), []
+
+    def right(n, gamma):
+        return [PROMPT[-1] + 1 + i for i in range(n)]
+
+    def sometimes_wrong(n, gamma):
+        return [*right(n, gamma)[:-1], 0] if len(said) == 7 else right(n, gamma)
+
+    arms = {("ours", 0): right, ("transformers", 0): right, ("ours", 2): right,
+            ("transformers", 2): sometimes_wrong}
+    times, wrong = race(arms, options, "float32", said.append)
+    assert [len(seconds) for seconds in times.values()] == [3] * 4 and len(said) == 12
+    assert [arm for arm in arms if wrong[arm]] == [("transformers", 2)]
+    speeds = {("ours", 0): 10.0, ("transformers", 0): 8.0, ("ours", 2): 25.0,
+              ("transformers", 2): 5.0}
+    assert table(speeds, wrong, limit=20.0, gammas=[2]).splitlines()[2:] == [
+        "| plain | 10.00 | 50% | 1.00 | 8.00 | 40% | 1.25 | equal |",
+        "| speculative, gamma 2 | 25.00 | 125% | 2.50 | 5.00 | 25% | 5.00 | DIFFERENT |"]
 
 
 def test_without_the_library_transformers_the_comparison_says_so_in_one_line():

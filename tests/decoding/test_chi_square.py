@@ -1,8 +1,8 @@
 """Are the first two tokens after a prompt spread as the target says?
 
 The bundled pair, real caches and real random numbers. Far weaker than the enumeration in
-test_distribution.py, but here nothing is replaced. The seed is fixed; of a hundred thousand seeds a correct
-program would fail with one.
+test_distribution.py, but here nothing is replaced. The seed is fixed; of a hundred thousand seeds a
+correct program would fail with one.
 """
 from collections import Counter
 
@@ -21,8 +21,8 @@ FOUR = Sampling(1.2, top_k=4)  # so few that all that can happen happens often e
 
 @pytest.fixture(scope="module")
 def pair():
-    return load_model("tales-large"), load_model(
-        "tales-small"), load_tokenizer("tales-large").encode("The king said to")
+    prompt = load_tokenizer("tales-large").encode("The king said to")
+    return load_model("tales-large"), load_model("tales-small"), prompt
 
 
 def first_tokens(pair, n, generator):
@@ -70,6 +70,7 @@ def test_the_first_two_tokens_are_spread_as_the_target_says(pair):
     assert p_value(pair, n=2, runs=150) > LIMIT
 
 
+@pytest.mark.slow
 def test_the_same_test_notices_a_greedy_draft_with_a_soft_q(pair):
     target, draft, prompt = pair
     assert p_value((target, mistakes.TwoFacedDrafter(draft, drawn=GREEDY, reported=FOUR), prompt),

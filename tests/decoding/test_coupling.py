@@ -53,7 +53,8 @@ def test_another_seed_gives_another_text():
     assert len(texts) == 10
 
 
-def test_the_law_is_the_targets():
+@pytest.mark.slow
+def test_the_distribution_is_the_targets():
     target, draft, runs = HashModel(1), HashModel(2), 1500  # three tokens
     sampling = {"temperature": 0.8, "top_p": 0.9}
     seen = Counter()
@@ -67,7 +68,7 @@ def test_the_law_is_the_targets():
     assert torch.special.gammaincc(freedom, torch.tensor(chi_square / 2)) > 1e-5
 
 
-def test_a_place_keeps_its_noise_however_often_and_in_which_order_it_is_asked_for():
+def test_a_position_keeps_its_noise_however_often_and_in_which_order_it_is_asked_for():
     one, two = (SharedNoise(torch.Generator().manual_seed(9)) for _ in range(2))
     cpu = torch.device("cpu")
     rows = [one.row(position, 50, cpu) for position in (0, 1, 2, 3)]
@@ -76,7 +77,7 @@ def test_a_place_keeps_its_noise_however_often_and_in_which_order_it_is_asked_fo
     assert all(not torch.equal(rows[i], rows[j]) for i in range(4) for j in range(i))
 
 
-def test_rows_are_decided_by_the_noise_of_their_own_places():
+def test_rows_are_decided_by_the_noise_of_their_own_positions():
     model = coupled(2, TARGET, top_k=5)[0]
     tokens = torch.arange(11)[None]
     rows = model.forward(tokens)[0]

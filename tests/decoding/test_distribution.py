@@ -35,7 +35,7 @@ def texts_of_plain_loop(sampling, eos, generator):
                                 generator=generator).tokens)
 
 
-def test_the_plain_loop_has_the_law_it_is_defined_by():
+def test_the_plain_loop_has_the_distribution_it_is_defined_by():
     for sampling in SETTINGS:
         for eos in (None, 2):
             found = distribution_of(partial(texts_of_plain_loop, sampling, eos))
@@ -43,7 +43,7 @@ def test_the_plain_loop_has_the_law_it_is_defined_by():
                               by_definition(TARGET, 3, sampling, eos)) < 1e-12, (sampling, eos)
 
 
-def test_the_law_is_the_targets_for_every_gamma_and_setting():
+def test_the_distribution_is_the_targets_for_every_gamma_and_setting():
     for sampling in SETTINGS:
         for gamma in range(3):  # with three tokens to write, no more than two are ever drafted
             found = by_enumeration(TARGET, DRAFT, 3, gamma, sampling)
@@ -176,7 +176,7 @@ def test_the_famous_example_of_a_greedy_draft_with_a_soft_q():
         assert [round(found[x, 0] + found[x, 1], 12) for x in (0, 1)] == wanted
 
 
-def test_filters_on_one_side_give_the_law_of_the_other_settings():
+def test_filters_on_one_side_give_the_distribution_of_the_other_settings():
     for sampling in (Sampling(0.5), Sampling(top_k=2), Sampling(top_p=0.6)):
         only_the_draft = by_enumeration(TARGET, mistakes.TwoFacedDrafter(DRAFT, sampling, sampling),
                                         3, 2, PLAIN)
@@ -189,7 +189,7 @@ def test_greedy_with_a_soft_ratio_writes_what_is_not_the_argmax():
     assert len(found) > 1 == len(by_definition(TARGET, 3, GREEDY))
 
 
-def test_a_draft_that_forgets_a_token_has_the_right_law_and_is_rejected_as_its_own_target():
+def test_a_draft_that_forgets_a_token_is_right_and_rejected_as_its_own_target():
     def program(drafter, generator):
         rounds = list(speculative_rounds(TARGET, drafter, PROMPT, 4, gamma=1, rule=accept_sampled,
                                          sampling=PLAIN, generator=generator))

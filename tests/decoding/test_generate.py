@@ -1,4 +1,4 @@
-"""The command line: each option reaches its place, prompts come in whole, and bad input gets one line that says what."""
+"""The command line: options have their effect, prompts come in whole, bad input gets one line."""
 import io
 import json
 import shutil
@@ -7,52 +7,64 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from decoding import GREEDY, Sampling, speculative_rounds
-from decoding.cli import session
+from decoding import generate as program
 from decoding.coupling import Coupled, SharedNoise
 from decoding.feed import Uncached
 from decoding.result import Generation
 from decoding.speculative import usual_rule
-from tests.commands import END_OF_TEXT, N_CTX, ask, one_line
+from model.fast.layouts import FOUND, layout_name
+from tests.commands import END_OF_TEXT, N_CTX, Answer, ask, one_line
 from weights import DownloadError, load_fast, load_model
+from weights.console import run_program
 
 
-def expected(pair, prompt=b"Once", sampling=GREEDY, seed=None, gamma=4, eos=END_OF_TEXT, wrap=lambda model: model):
+def expected(pair, prompt=b"Once", sampling=GREEDY, seed=None, gamma=4, eos=END_OF_TEXT,
+             wrap=lambda model: model, load=lambda path, tokens_per_pass: load_model(path)):
     """The run that the program should make of the options, by the functions it stands on."""
-    target, draft = (wrap(load_model(path)) for path in (pair[1], pair[3]))
+    target, draft = wrap(load(pair[1], 5)), wrap(load(pair[3], 2))
     generator = None if seed is None else torch.Generator().manual_seed(seed)
-    rounds = speculative_rounds(target, draft, list(prompt), 30, gamma=gamma, rule=usual_rule(sampling), sampling=sampling,
-                                eos=eos, generator=generator)
+    rounds = speculative_rounds(target, draft, list(prompt), 30, gamma=gamma,
+                                rule=usual_rule(sampling), sampling=sampling, eos=eos,
+                                generator=generator)
     return Generation(list(rounds), gamma)
 
 
 def shape(run):
-    return {"tokens": run.tokens, "histogram": run.histogram, "cached": run.prefill_seconds is not None}
+    return {"tokens": run.tokens, "histogram": run.histogram,
+            "cached": run.prefill_seconds is not None}
 
 
 def seeded(seed, *options):
     return ["--temperature", "1", "--seed", str(seed), *options]
 
 
-@pytest.mark.parametrize("arguments, before, after", [  # what the options change, from one request to another
+# what the options change, from one request to another
+@pytest.mark.parametrize("arguments, before, after", [
     (["--gamma", "7"], {}, {"gamma": 7}),
     (["--gamma", "0"], {}, {"gamma": 0}),
     (["--no-cache"], {}, {"wrap": Uncached}),
     (seeded(1), {}, {"sampling": Sampling(), "seed": 1}),
     (seeded(2), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(), "seed": 2}),
-    (seeded(1, "--temperature", "0.5"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(0.5), "seed": 1}),
-    (seeded(1, "--top-k", "3"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(1, 3), "seed": 1}),
-    (seeded(1, "--top-p", "0.6"), {"sampling": Sampling(), "seed": 1}, {"sampling": Sampling(1, None, 0.6), "seed": 1}),
+    (seeded(1, "--temperature", "0.5"), {"sampling": Sampling(), "seed": 1},
+     {"sampling": Sampling(0.5), "seed": 1}),
+    (seeded(1, "--top-k", "3"), {"sampling": Sampling(), "seed": 1},
+     {"sampling": Sampling(1, 3), "seed": 1}),
+    (seeded(1, "--top-p", "0.6"), {"sampling": Sampling(), "seed": 1},
+     {"sampling": Sampling(1, None, 0.6), "seed": 1}),
     (seeded(1, "--ignore-eos", "Hello"), {"prompt": b"Hello", "sampling": Sampling(), "seed": 1},
      {"prompt": b"Hello", "sampling": Sampling(), "seed": 1, "eos": None}),
     (["<|endoftext|>"], {}, {"prompt": b"<|endoftext|>"}),
-    (["--allow-special", "<|endoftext|>!"], {"prompt": b"<|endoftext|>!"}, {"prompt": [END_OF_TEXT, *b"!"]}),
+    (["--allow-special", "<|endoftext|>!"], {"prompt": b"<|endoftext|>!"},
+     {"prompt": [END_OF_TEXT, *b"!"]}),
     ([""], {}, {"prompt": [END_OF_TEXT]}),
 ])
-def test_an_option_reaches_its_place(pair, generate, arguments, before, after):
+def test_an_option_has_its_effect(pair, generate, arguments, before, after):
     prompt = [] if "prompt" in after else ["Once"]
-    code, out, _ = generate("--json", "--mode", "speculative", "--max-new-tokens", 30, *prompt, *arguments)
+    code, out, _ = generate("--json", "--mode", "speculative", "--max-new-tokens", 30, *prompt,
+                            *arguments)
     answer, right = json.loads(out)["speculative"], shape(expected(pair, **after))
     assert code == 0
     assert right != shape(expected(pair, **before))  # the option makes a difference here
@@ -63,44 +75,56 @@ def test_an_option_reaches_its_place(pair, generate, arguments, before, after):
 @pytest.mark.parametrize("mode", ["compare", "speculative", "baseline"])
 def test_each_mode_runs_what_it_says(pair, capsys, mode):
     models = pair[:2] if mode == "baseline" else pair[:4]
-    result = json.loads(ask(capsys, *models, *pair[4:], "--json", "--mode", mode, "--max-new-tokens", 30, "Once").out)
-    assert {"baseline", "speculative"} & set(result) == ({mode} if mode != "compare" else {"baseline", "speculative"})
-    for name in {"baseline", "speculative"} & set(result):
+    result = json.loads(ask(capsys, *models, *pair[4:], "--json", "--mode", mode,
+                            "--max-new-tokens", 30, "Once").out)
+    runs = {"baseline", "speculative"} & set(result)
+    assert runs == ({"baseline", "speculative"} if mode == "compare" else {mode})
+    for name in runs:
         assert result[name]["tokens"] == expected(pair).tokens
         assert (result[name]["stats"]["drafted"] == 0) == (name == "baseline")
 
 
-@pytest.mark.parametrize("linear", ["auto", "plain"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_how_the_models_are_loaded(pair, generate, monkeypatch, dtype, linear):
-    def load(*arguments):
-        loaded.append(arguments)
-        return load_fast(*arguments)
+@pytest.mark.parametrize("dtype, linear", [
+    ("float32", "auto"), ("float32", "plain"), ("bfloat16", "plain"), ("float16", "plain"),
+    *(pytest.param(dtype, "auto", marks=pytest.mark.slow) for dtype in ("bfloat16", "float16"))])
+def test_the_models_are_loaded_as_asked(pair, generate, dtype, linear):
+    """With fewer bits the text is another one, and it is that of models loaded so."""
+    def load(path, tokens_per_pass):
+        models.append(load_fast(path, "cpu", getattr(torch, dtype), linear, tokens_per_pass))
+        return models[-1]
 
-    loaded = []
-    monkeypatch.setattr(session, "load_fast", load)
-    answer = generate("--json", "--max-new-tokens", 3, "--device", "cpu", "--dtype", dtype, "--linear", linear)
-    assert loaded == [(pair[i], "cpu", getattr(torch, dtype), linear, rows) for i, rows in ((1, 5), (3, 2))]
-    assert json.loads(answer.out)["settings"]["dtype"] == dtype
+    models, sampled = [], {"sampling": Sampling(), "seed": 6}
+    result = json.loads(generate("--json", "--mode", "speculative", "--max-new-tokens", 30,
+                                 "--device", "cpu", "--dtype", dtype, "--linear", linear,
+                                 *seeded(6), "Once").out)
+    tokens, settings = result["speculative"]["tokens"], result["settings"]
+    assert tokens == expected(pair, load=load, **sampled).tokens
+    assert (tokens == expected(pair, **sampled).tokens) == (dtype == "float32")
+    assert (settings["dtype"], settings["linear"]) == (dtype, layout_name(models[0]))
 
 
-@pytest.mark.parametrize("options, rows", [(["--gamma", "2"], [3, 2]), (["--gamma", "auto"], [9, 2]), (["--mode", "baseline"], [1])])
-def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, monkeypatch, options, rows):
-    loaded = []
-    monkeypatch.setattr(session, "load_fast", lambda *arguments: loaded.append(arguments[-1]) or load_fast(*arguments))
+@pytest.mark.parametrize("options, rows",
+                         [(["--gamma", "2"], [3, 2]), (["--gamma", "auto"], [9, 2]),
+                          (["--mode", "baseline"], [1])])
+def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, options, rows):
+    """That shows in their speed, and in what was timed."""
+    FOUND.clear()
     ask(capsys, *pair[:2 * len(rows)], *options, "--max-new-tokens", 3)
-    assert loaded == rows
+    assert [tokens_per_pass for *_, tokens_per_pass in FOUND] == rows
 
 
 def test_shared_noise_gives_both_loops_the_same_text(pair, generate):
-    result = json.loads(generate("--json", "--max-new-tokens", 30, "Once", *seeded(5, "--coupling", "gumbel")).out)
+    result = json.loads(generate("--json", "--max-new-tokens", 30, "Once",
+                                 *seeded(5, "--coupling", "gumbel")).out)
     noise = SharedNoise(torch.Generator().manual_seed(5))
     assert result["identical"] is True
-    assert result["speculative"]["tokens"] == expected(pair, wrap=lambda model: Coupled(model, Sampling(), noise)).tokens != expected(pair).tokens
+    text = expected(pair, wrap=lambda model: Coupled(model, Sampling(), noise)).tokens
+    assert result["speculative"]["tokens"] == text != expected(pair).tokens
 
 
 def test_the_lookup_draft(generate):
-    result = json.loads(generate("--json", "--max-new-tokens", 30, "--draft", "lookup", "abcabcabc").out)
+    result = json.loads(generate("--json", "--max-new-tokens", 30, "--draft", "lookup",
+                                 "abcabcabc").out)
     assert result["identical"] is True
     assert result["settings"]["draft"] == "lookup"
     assert result["speculative"]["stats"]["drafted"] > 0
@@ -123,7 +147,8 @@ def test_prompts_from_files_and_from_stdin(generate, tmp_path, monkeypatch, cont
 
 
 def test_a_prompt_of_hidden_bytes_is_their_text(generate):
-    hidden = "é".encode().decode("ascii", "surrogateescape")  # what Python makes of it in an ASCII console
+    # what Python makes of it in an ASCII console
+    hidden = "é".encode().decode("ascii", "surrogateescape")
     assert json.loads(generate("--json", "--max-new-tokens", 0, hidden).out)["prompt"] == "é"
 
 
@@ -156,7 +181,8 @@ def test_models_that_do_not_go_together(pair, capsys):
 
 
 def test_weights_that_are_no_weights(pair, capsys, tmp_path):
-    assert f"{tmp_path} has no config.json" in one_line(ask(capsys, "--target", tmp_path, "--draft", pair[3]))
+    line = one_line(ask(capsys, "--target", tmp_path, "--draft", pair[3]))
+    assert f"{tmp_path} has no config.json" in line
     for file in Path(pair[1]).iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1")
@@ -168,31 +194,39 @@ def test_weights_that_are_no_weights(pair, capsys, tmp_path):
     (OSError(28, "No space left on device"), 1, "No space left on device"),
     (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB.\nAnd more."), 1,
      "out of memory (CUDA out of memory. Tried to allocate 20 GiB.); try a smaller model"),
-    (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), 1, "out of memory (MPS backend"),
-    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 bytes"), 1, "out of memory"),
+    (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), 1,
+     "out of memory (MPS backend"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 bytes"), 1,
+     "out of memory"),
     (MemoryError(), 1, "out of memory; try a smaller model, --dtype bfloat16"),
     (KeyboardInterrupt(), 130, "interrupted"),
 ])
-def test_the_exit_code_tells_what_happened(generate, monkeypatch, error, code, words):
-    def load(*_):
+def test_the_exit_code_tells_what_happened(capsys, error, code, words):
+    def body():
         raise error
 
-    monkeypatch.setattr(session, "load_fast", load)
-    assert words in one_line(generate(), code)
+    code_found = run_program(program.PROGRAM, body, smaller=program.SMALLER)
+    assert words in one_line(Answer(code_found, *capsys.readouterr()), code)
 
 
-def test_a_mistake_of_ours_is_not_hidden(generate, monkeypatch):
-    def load(*_):
+def test_a_mistake_of_ours_is_not_hidden():
+    def body():
         raise RuntimeError("shapes do not match")
 
-    monkeypatch.setattr(session, "load_fast", load)
     with pytest.raises(RuntimeError, match="shapes"):
-        generate()
+        run_program(program.PROGRAM, body)
+
+
+def test_a_model_that_cannot_be_fetched(generate):
+    """Tests have no network."""
+    line = one_line(generate("--target", "owner/name"), 1)
+    assert "config.json of owner/name could not be downloaded" in line
 
 
 @pytest.mark.parametrize("weights", [None, b"no weights"])
 def test_what_cannot_fit_is_refused_before_weights_are_read(pair, capsys, tmp_path, weights):
-    folders = [shutil.copytree(pair[i], tmp_path / name) for i, name in ((1, "target"), (3, "draft"))]
+    folders = [shutil.copytree(pair[i], tmp_path / name)
+               for i, name in ((1, "target"), (3, "draft"))]
     for folder in folders:
         (folder / "model.safetensors").unlink()
         if weights is not None:
@@ -202,5 +236,26 @@ def test_what_cannot_fit_is_refused_before_weights_are_read(pair, capsys, tmp_pa
     assert f"the prompt has {N_CTX + 1} tokens, but the target's context is {N_CTX}" in line
     line = one_line(ask(capsys, "--target", target, "--draft", "tales-small"))
     assert "different vocabularies" in line
-    line = one_line(ask(capsys, "--target", target, "--draft", draft))  # and now it is the weights' turn
+    # and now it is the weights' turn
+    line = one_line(ask(capsys, "--target", target, "--draft", draft))
     assert "model.safetensors" in line
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+@pytest.mark.parametrize("value, dtype, words", [
+    (float("nan"), "float32", "holds NaN or infinity"),
+    (float("-inf"), "float32", "holds NaN or infinity"),
+    (1e6, "float16", "has weights too large for float16"),
+])
+def test_weights_that_are_no_numbers_are_refused_and_the_model_is_named(pair, capsys, tmp_path,
+                                                                         role, value, dtype, words):
+    options = [*pair]
+    i = options.index(f"--{role}") + 1
+    folder = shutil.copytree(options[i], tmp_path / role)
+    options[i] = str(folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["wte.weight"] = weights["wte.weight"].float()  # half precision has no 1e6
+    weights["wte.weight"][3, 2] = value
+    save_file(weights, folder / "model.safetensors")
+    line = one_line(ask(capsys, *options, "--dtype", dtype, "Once"))
+    assert f"the {role}: {folder / 'model.safetensors'}: wte.weight {words}" in line

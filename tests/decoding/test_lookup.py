@@ -56,7 +56,7 @@ def test_greedy_ids_are_the_plain_loops():
         assert gamma == 0 or run.accepted > 0
 
 
-def test_its_certainty_is_a_q_that_keeps_the_law():
+def test_its_certainty_is_a_q_that_keeps_the_distribution():
     target = HashModel(1)
     for sampling in (Sampling(), Sampling(0.7, top_p=0.8), GREEDY):
         found = by_enumeration(target, LookupDrafter(3), 3, 2, sampling)
@@ -68,7 +68,8 @@ def test_its_certainty_is_a_q_that_keeps_the_law():
     (torch.ones(2), torch.ones(2, 3), "must propose a tensor of token ids"),
     (torch.ones(1, 2, dtype=torch.long), torch.ones(2, 3), "must propose a tensor of token ids"),
     (torch.ones(4, dtype=torch.long), torch.ones(4, 3), "proposed 4 tokens; at most 3"),
-    (torch.ones(2, dtype=torch.long), torch.ones(1, 3), r"the shape \(1, 3\); 2 tokens need \(2, 3\)"),
+    (torch.ones(2, dtype=torch.long), torch.ones(1, 3),
+     r"the shape \(1, 3\); 2 tokens need \(2, 3\)"),
 ])
 def test_what_a_drafter_of_ones_own_gets_wrong_is_said_in_one_line(ids, q, words):
     class Mine(LookupDrafter):

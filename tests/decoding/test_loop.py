@@ -185,9 +185,10 @@ def test_requests_that_cannot_be_served_are_refused_at_once():
                                         ("max_new_tokens", (TARGET, DRAFT, [0], -1), {}),
                                         ("gamma", (TARGET, DRAFT, [0], 5), {"gamma": -1}),
                                         ("whole number", (TARGET, DRAFT, [0], 5), {"gamma": "5"}),
-                                        ("a text; give", (TARGET, DRAFT, "Once", 5), {}),
+                                        ("a list of token ids", (TARGET, DRAFT, "Once", 5), {}),
                                         ("max_new_tokens", (TARGET, DRAFT, [0], 1.5), {}),
-                                        ("not among", (TARGET, DRAFT, [0.5], 5), {}),
+                                        ("a list of token ids", (TARGET, DRAFT, [0.5], 5), {}),
+                                        ("not among", (TARGET, DRAFT, [99], 5), {}),
                                         ("vocabulary", (TARGET, HashModel(1), [0], 5), {})):
         with pytest.raises(ValueError, match=message):
             sampled_rounds(*arguments, **options)  # before the first step

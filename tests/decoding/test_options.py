@@ -1,4 +1,4 @@
-"""Which command lines are refused, in one line, before torch is imported; and what the others stand for."""
+"""Which command lines are refused, in one line and before torch is imported; what others mean."""
 import json
 from pathlib import Path
 
@@ -53,7 +53,8 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--prompt-file", "nowhere.txt"], "cannot read the prompt file nowhere.txt: No such file"),
     (["--prompt-file", "."], "cannot read the prompt file .: Is a directory"),
     (["a " * 2000], "the prompt has 2001 tokens, but the target's context is 1024"),
-    (["--target", "tales-large", "--draft", "gpt2"], "different vocabularies: 4096 tokens against 50257"),
+    (["--target", "tales-large", "--draft", "gpt2"],
+     "different vocabularies: 4096 tokens against 50257"),
     (["--target", "gpt2", "--mode", "baseline", "a " * 2000], "the target's context is 1024"),
     (["\udcff"], "the prompt is not UTF-8"),
     (["\ud800"], "the prompt is not UTF-8"),
@@ -75,7 +76,8 @@ def ask(arguments):
 print(json.dumps([ask(arguments) for arguments in json.load(sys.stdin)]))
 """
 HELP, LIST = ["--help"], ["--list-models"]
-OPTIONS = [option for action in make_parser()._actions for option in action.option_strings if option != "-h"]
+OPTIONS = [option for action in make_parser()._actions
+           for option in action.option_strings if option != "-h"]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,8 @@ def test_refused_in_one_line_without_torch(without_torch, arguments, words):
 
 
 def test_help_and_the_list_of_models_need_no_torch(without_torch):
-    assert without_torch(LIST).out.splitlines()[:3] == ["tales-large   draft: tales-small", "tales-small", "gpt2"]
+    lines = without_torch(LIST).out.splitlines()
+    assert lines[:3] == ["tales-large   draft: tales-small", "tales-small", "gpt2"]
     code, out, err = without_torch(HELP)
     assert (code, err) == (0, "")
     assert all(option in out for option in OPTIONS)
@@ -106,15 +109,18 @@ def test_every_option_is_tried():
     names = ["decoding/test_generate.py", "decoding/test_report.py", "decoding/test_streaming.py",
              "model/test_cuda_graphs.py"]
     tests = "".join((TESTS / name).read_text(encoding="utf-8") for name in names)
-    assert [option for option in OPTIONS if f'"{option}"' not in tests] == ["--help", "--list-models"]
+    untried = [option for option in OPTIONS if f'"{option}"' not in tests]
+    assert untried == ["--help", "--list-models"]
 
 
 def test_what_is_left_open_is_filled_in():
     assert vars(parse(["--seed", "7"])) == {
-        "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large", "draft": "tales-small", "mode": "compare",
-        "gamma": 4, "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None, "coupling": None, "seed": 7,
-        "device": "auto", "dtype": "float32", "linear": "auto", "compile": False, "no_cache": False, "ignore_eos": False, "allow_special": False,
-        "trace": False, "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
+        "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large",
+        "draft": "tales-small", "mode": "compare", "gamma": 4, "max_new_tokens": 200,
+        "temperature": 0.8, "top_k": None, "top_p": None, "coupling": None, "seed": 7,
+        "device": "auto", "dtype": "float32", "linear": "auto", "compile": False,
+        "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
+        "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
     assert parse(["--mode", "baseline"]).draft is None
     assert parse(["--quiet"]).mode == "speculative"

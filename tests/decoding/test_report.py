@@ -8,22 +8,27 @@ import sys
 import pytest
 import torch
 
-from decoding.bench.options import make_parser
+from decoding import GREEDY, speculative_rounds
 from decoding.acceptance import Acceptance
-from decoding.cli import session
+from decoding.bench.options import make_parser
+from decoding.cli.console import Console
 from decoding.cli.options import parse
+from decoding.cli.prompt import read_prompt
 from decoding.cli.report import advise, lossless, reason
+from decoding.cli.run import report
+from decoding.cli.session import Session
 from decoding.result import Generation, Round
 from tests.commands import END_OF_TEXT, ask, write_pair
 from weights import load_model
 
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
-OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature", "top_k", "top_p", "coupling",
-           "seed", "device", "dtype", "linear", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
-STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut", "histogram",
-         "accepted_per_drafted", "accepted_per_tested", "tokens_per_round", "prefill_seconds", "decode_seconds",
-         "tokens_per_second"}
+OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature",
+           "top_k", "top_p", "coupling", "seed", "device", "dtype", "linear", "compile",
+           "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
+STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
+         "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
+         "prefill_seconds", "decode_seconds", "tokens_per_second"}
 
 
 def parsed(answer):
@@ -65,38 +70,49 @@ def test_no_tokens_are_no_numbers(generate):
     result = parsed(answer)
     assert result["speedup"] is None and result["identical"] is True
     for run in ("baseline", "speculative"):
-        assert result[run]["text"] == "" and result[run]["tokens"] == [] and result[run]["finish_reason"] == "length"
-        numbers = result[run]["stats"]
-        assert [name for name in STATS if numbers[name] is None] == [name for name in STATS if "_per_" in name or "prefill" in name]
+        assert (result[run]["text"], result[run]["tokens"]) == ("", [])
+        assert result[run]["finish_reason"] == "length"
+        missing = {name for name, number in result[run]["stats"].items() if number is None}
+        assert missing == {name for name in STATS if "_per_" in name or "prefill" in name}
     assert "tokens/s                               n/a" in answer.err
 
 
-def test_a_difference_is_shown(generate, monkeypatch):
-    monkeypatch.setattr(session, "usual_rule", lambda sampling: accept_everything)
-    answer = generate("--json", *SHORT)
-    result = parsed(answer)
-    plain, speculative = (result[run]["tokens"] for run in ("baseline", "speculative"))
+def test_a_difference_is_shown(pair, capsys):
+    """As the program would, of a run by a rule that accepts everything."""
+    options = parse([*pair, "Once"])
+    session = Session(options, read_prompt(options))
+    rounds = speculative_rounds(session.target, session.draft, session.prompt.ids, 20, gamma=4,
+                                rule=accept_everything, sampling=GREEDY)
+    runs = {"baseline": Generation(list(session.baseline(20)), 0),
+            "speculative": Generation(list(rounds), 4)}
+    plain, speculative = (run.tokens for run in runs.values())
+    result = report(session, runs, Console(options))
+    err = capsys.readouterr().err
     first = next(i for i in range(20) if plain[i] != speculative[i])
     difference = result["first_difference"]
     assert result["identical"] is False
-    assert (difference["index"], difference["baseline"], difference["speculative"]) == (first, plain[first], speculative[first])
+    assert difference["index"] == first
+    assert (difference["baseline"], difference["speculative"]) == (plain[first], speculative[first])
     assert difference["verdict"] == "DIFFERENT" and difference["gap"] > difference["limit"] > 0
-    assert f"ids identical: no, first difference at new token {first}" in answer.err
-    assert answer.err.rstrip().endswith(": DIFFERENT")
+    assert f"ids identical: no, first difference at new token {first}" in err
+    assert err.rstrip().endswith(": DIFFERENT")
 
 
 def test_the_table_shows_the_numbers_of_the_runs(generate):
     answer = generate("--json", *SHORT)
     result, rows = parsed(answer), [line.split() for line in answer.err.splitlines()]
     stats = result["speculative"]["stats"]
-    for label, value in (("new tokens", "20"), ("tokens per round", f"{stats['tokens_per_round']:.2f}"),
-                         ("rounds (target passes)", str(stats["rounds"])), ("speed-up", f"{result['speedup']:.2f}"),
+    for label, value in (("new tokens", "20"),
+                         ("tokens per round", f"{stats['tokens_per_round']:.2f}"),
+                         ("rounds (target passes)", str(stats["rounds"])),
+                         ("speed-up", f"{result['speedup']:.2f}"),
                          ("tokens/s", f"{stats['tokens_per_second']:.1f}"),
                          ("prefill seconds", f"{stats['prefill_seconds']:.3f}")):
         row = next(row for row in rows if row[: len(label.split())] == label.split())
         assert row[-1] == value
-    assert f"{stats['accepted']}/{stats['drafted']} = {stats['accepted_per_drafted']:.2f}" in answer.err
-    assert f"{stats['accepted']}/{stats['tested']} = {stats['accepted_per_tested']:.2f}" in answer.err
+    for whole in ("drafted", "tested"):
+        share = stats[f"accepted_per_{whole}"]
+        assert f"{stats['accepted']}/{stats[whole]} = {share:.2f}" in answer.err
     assert "ids identical: yes" in answer.err
 
 
@@ -122,7 +138,8 @@ def run(gamma, rounds, accepted, seconds, drafted=None):
      "Nothing was drafted, so every round was a plain step: there was nothing to gain."),
     (run(0, 1, 0, 0.01), run(4, 1, 0, 0.01, drafted=0),  # one token: no room for a draft
      "Nothing was drafted, so every round was a plain step: there was nothing to gain."),
-    (run(0, 0, 0, 0.01), run(4, 0, 4, 0.01), "No token was decoded, so there is nothing to compare."),
+    (run(0, 0, 0, 0.01), run(4, 0, 4, 0.01),
+     "No token was decoded, so there is nothing to compare."),
 ])
 def test_one_sentence_explains_the_speed_up(baseline, speculative, sentence):
     assert reason(baseline, speculative, "try to rest") == sentence
@@ -169,7 +186,8 @@ def test_a_single_run_is_not_explained(pair, capsys, mode):
 def test_the_seed_is_printed_even_when_it_was_drawn(generate):
     drawn = generate("--mode", "speculative", "--temperature", 2, *SHORT)
     seed = re.search(r", seed (\d+);", drawn.err).group(1)
-    assert generate("--mode", "speculative", "--temperature", 2, "--seed", seed, *SHORT).out == drawn.out
+    assert generate("--mode", "speculative", "--temperature", 2, "--seed", seed,
+                    *SHORT).out == drawn.out
 
 
 def test_quiet_is_quiet(generate):
@@ -184,21 +202,25 @@ def test_a_draft_with_a_shorter_context_is_noted_once_in_one_line(tmp_path, caps
         code, _, err = ask(capsys, *pair, *arguments, "--max-new-tokens", 40, "Once")
         notes = [line for line in err.splitlines() if "16 tokens" in line]
         assert code == 0 and "Warning" not in err
-        assert len(notes) == noted and all(note.startswith("note: the draft reads at most 16 tokens") for note in notes)
+        assert len(notes) == noted
+        assert all(note.startswith("note: the draft reads at most 16 tokens") for note in notes)
 
 
 def test_the_rounds_of_a_sampled_run_are_explained(generate):
-    answer = generate("--trace", "--json", "--gamma", 3, "--mode", "speculative", "--temperature", 0.5, "--seed", 3,
-                      "--ignore-eos", "--max-new-tokens", 60, "Once")
+    answer = generate("--trace", "--json", "--gamma", 3, "--mode", "speculative",
+                      "--temperature", 0.5, "--seed", 3, "--ignore-eos", "--max-new-tokens", 60,
+                      "Once")
     stats = parsed(answer)["speculative"]["stats"]
     lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
-    assert [int(re.match(r"round (\d+): ", line).group(1)) for line in lines] == list(range(1, stats["rounds"] + 1))
+    numbers = [int(re.match(r"round (\d+): ", line).group(1)) for line in lines]
+    assert numbers == list(range(1, stats["rounds"] + 1))
     tests = re.findall(r"p (\S+) q (\S+) p/q (\S+) u (\S+) (kept|REJECTED)", "\n".join(lines))
     assert len(tests) == stats["tested"]
     for p, q, ratio, u, verdict in tests:
         assert math.isclose(float(p) / float(q), float(ratio), rel_tol=0.02)
         assert (float(u) < float(ratio)) == (verdict == "kept")
-    assert sum("residual" in line and "| correction " in line for line in lines) == stats["corrections"] > 0
+    corrections = sum("residual" in line and "| correction " in line for line in lines)
+    assert corrections == stats["corrections"] > 0
     assert sum("| bonus " in line for line in lines) == stats["bonuses"] > 0
     assert "\n".join(lines).count("not tested") == stats["drafted"] - stats["tested"]
 
@@ -209,7 +231,8 @@ def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
     model, text, verdicts = load_model(pair[1]), list(b"Once"), []
     tokens = parsed(answer)["speculative"]["tokens"]
     for line in (line for line in answer.err.splitlines() if line.startswith("round ")):
-        for drafted, choice, lead, verdict in re.findall(r"(\S+) target (\S+) by \+(\S+) (kept|REJECTED)", line):
+        tests = re.findall(r"(\S+) target (\S+) by \+(\S+) (kept|REJECTED)", line)
+        for drafted, choice, lead, verdict in tests:
             logits = model(torch.tensor([text]))[0, -1]
             rival = logits.topk(2).values[1] if drafted == choice else logits[to_id(drafted)]
             assert float(lead) == pytest.approx((logits[to_id(choice)] - rival).item(), abs=0.0051)

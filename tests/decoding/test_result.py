@@ -8,6 +8,7 @@ from decoding import GREEDY, Generation, Round, autoregressive, speculative_gree
 from decoding.feed import Uncached
 from decoding.proof.toys import HashModel, random_prompt
 from tests.checks import check_counts
+from tests.decoding.test_gamma import Clock, Timed
 
 
 def a_round(drafted, accepted, extra, kind, seconds=0.5, finish_reason=None, prefill_seconds=None):
@@ -58,6 +59,18 @@ def test_times_are_the_prefill_once_and_every_round():
         assert g.tokens_per_second == g.new_tokens / g.decode_seconds
     # there is nothing to fill
     assert autoregressive(Uncached(target), [0, 1], 3).prefill_seconds is None
+
+
+def test_the_prefills_time_is_not_the_first_rounds(monkeypatch):
+    """By a clock on which reading n tokens takes n seconds."""
+    clock = Clock(monkeypatch)
+    target, draft = (Timed(HashModel(seed, n_ctx=40), clock, float) for seed in (1, 2))
+    prompt = random_prompt(9, n_vocab=3)
+    plain = autoregressive(target, prompt, 5)
+    assert plain.prefill_seconds == 8 and [r.seconds for r in plain.rounds] == [1] * 5
+    speculative = speculative_greedy(target, draft, prompt, 5, gamma=2)
+    assert speculative.prefill_seconds == 2 * 8
+    assert speculative.rounds[0].seconds == 1 + 1 + 3
 
 
 def test_prompt_tokens_are_not_counted_as_new():

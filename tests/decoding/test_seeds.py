@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from decoding import (
@@ -20,6 +21,7 @@ from decoding.proof.toys import MemorylessModel, random_prompt, tiny_pair
 PROMPT = random_prompt(5)
 TARGET, DRAFT = tiny_pair()
 PROGRAM = """
+import pytest
 import torch
 from decoding import speculative_sampling
 from decoding.proof.toys import random_prompt, tiny_pair
@@ -37,6 +39,7 @@ def tokens(generator, gamma=3, n=30):
     return speculative_sampling(TARGET, DRAFT, PROMPT, n, gamma=gamma, generator=generator).tokens
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_ids_in_fresh_processes():
     root = Path(__file__).parents[2]
     for hash_seed in ("1", "2"):

@@ -1,4 +1,4 @@
-"""Text as it is committed: whole characters, joined to exactly what one decode gives, each token in its colour."""
+"""Text as it is committed: whole characters, exactly what one decode gives, in colours."""
 import io
 import random
 import re
@@ -18,7 +18,7 @@ COLORS = re.compile(r"\033\[[\d;]*m")
 
 
 def as_bytes(data):
-    """One token for each byte, so that every character is spread over as many tokens as it can be."""
+    """One token for each byte, so that a character is spread over as many as it can be."""
     return [TOKENIZER.encode_single_token(bytes([byte])) for byte in data]
 
 
@@ -49,17 +49,22 @@ def stream(rounds, color=False):
 def test_the_stream_joins_to_one_decode(seed):
     numbers = random.Random(seed)
     ids = as_bytes(TEXT.encode()) if seed % 2 else TOKENIZER.encode(TEXT)
-    for _ in range(numbers.randint(0, 12)):  # bytes that are no characters, and ends of text, anywhere
-        ids.insert(numbers.randrange(len(ids) + 1), numbers.choice([END_OF_TEXT, *as_bytes(numbers.randbytes(1))]))
+    # bytes that are no characters, and ends of text, anywhere
+    for _ in range(numbers.randint(0, 12)):
+        ids.insert(numbers.randrange(len(ids) + 1),
+                   numbers.choice([END_OF_TEXT, *as_bytes(numbers.randbytes(1))]))
     ids = ids[: numbers.randint(1, len(ids))]  # perhaps in the middle of a character
-    whole = b"".join(TOKENIZER.decode_single_token_bytes(token) for token in ids if token != END_OF_TEXT)
+    whole = b"".join(TOKENIZER.decode_single_token_bytes(token)
+                     for token in ids if token != END_OF_TEXT)
     assert stream(cut(ids, numbers))[-1] == whole.decode("utf-8", errors="replace")
 
 
-@pytest.mark.parametrize("data", [b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf0\x9fa", b"\xe6\x97\xe6\x97\xa5", b"\xc3", b"\x80\xff\xfe"])
+@pytest.mark.parametrize("data", [b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf0\x9fa",
+                                  b"\xe6\x97\xe6\x97\xa5", b"\xc3", b"\x80\xff\xfe"])
 def test_every_way_to_cut_broken_bytes(data):
     for seed in range(8):
-        assert stream(cut(as_bytes(data), random.Random(seed)))[-1] == data.decode("utf-8", errors="replace")
+        written = stream(cut(as_bytes(data), random.Random(seed)))
+        assert written[-1] == data.decode("utf-8", errors="replace")
 
 
 def test_only_whole_characters_are_written():
@@ -70,13 +75,17 @@ def test_only_whole_characters_are_written():
 
 def test_the_colour_says_where_a_token_came_from():
     a, b, c = as_bytes(b"abc")
-    rounds = [Round([a, b, b], 1, c, "correction", (0, 0), None, None, 0.0), Round([b], 1, c, "bonus", (0, 0), None, None, 0.0),
+    rounds = [Round([a, b, b], 1, c, "correction", (0, 0), None, None, 0.0),
+              Round([b], 1, c, "bonus", (0, 0), None, None, 0.0),
               Round([a, END_OF_TEXT], 2, None, "none", (0, 0), None, None, 0.0)]
     kept, corrected, bonus = STYLES["accepted"], STYLES["correction"], STYLES["bonus"]
     reset = "\033[0m"
-    assert stream(rounds, color=True)[-1] == (f"{kept}a{reset}{corrected}c{reset}{kept}b{reset}{bonus}c{reset}{kept}a{reset}")
-    assert len({re.sub(r"[39]\d", "", style) for style in STYLES.values()}) == 3  # told apart without colours, too
-    assert all(style + word in LEGEND for style, word in ((kept, "accepted"), (corrected, "correction"), (bonus, "bonus")))
+    colored = [(kept, "a"), (corrected, "c"), (kept, "b"), (bonus, "c"), (kept, "a")]
+    assert stream(rounds, color=True)[-1] == "".join(f"{how}{text}{reset}" for how, text in colored)
+    # told apart without colours, too
+    assert len({re.sub(r"[39]\d", "", style) for style in STYLES.values()}) == 3
+    named = [(kept, "accepted"), (corrected, "correction"), (bonus, "bonus")]
+    assert all(style + word in LEGEND for style, word in named)
 
 
 def test_no_space_before_a_word_is_underlined():

@@ -42,6 +42,19 @@ def test_where_the_text_starts_counts():
     assert Wrap(8, column=5).fold(" abc") == "\nabc"
 
 
+def test_a_terminal_that_says_it_has_no_columns_gets_eighty(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+        def fileno(self):
+            return 1
+
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((0, 0)))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert columns(Terminal()) == 80
+
+
 def test_what_is_no_terminal_has_no_width(tmp_path):
     with (tmp_path / "file").open("w") as file:
         assert columns(file) is None
@@ -52,14 +65,16 @@ def test_what_is_no_terminal_has_no_width(tmp_path):
 @pytest.mark.parametrize("color", [False, True])
 def test_text_comes_as_it_would_be_folded_whole(seed, color):
     numbers = random.Random(seed)
-    text = " ".join("".join(numbers.choices("abcé日\n", k=numbers.randint(1, 9))) for _ in range(40))
-    ids = [token for byte in text.encode() for token in [TOKENIZER.encode_single_token(bytes([byte]))]]
+    words = ["".join(numbers.choices("abcé日\n", k=numbers.randint(1, 9))) for _ in range(40)]
+    text = " ".join(words)
+    ids = [TOKENIZER.encode_single_token(bytes([byte])) for byte in text.encode()]
     out, start = io.StringIO(), numbers.randrange(20)
     stream = TextStream(out, TOKENIZER, TOKENIZER.eot_token, color, Wrap(20, start))
     while ids:
         n = numbers.randint(1, 6)
         block, ids = ids[:n], ids[n:]
-        stream.write_round(Round(block[:-1], len(block) - 1, block[-1], "bonus", (0, 0), None, None, 0.0))
+        drafted, extra = block[:-1], block[-1]
+        stream.write_round(Round(drafted, len(drafted), extra, "bonus", (0, 0), None, None, 0.0))
     stream.close()
     assert stream.text == text
     shown = STYLE.sub("", out.getvalue())
@@ -70,24 +85,28 @@ def test_text_comes_as_it_would_be_folded_whole(seed, color):
 
 def test_the_table_fits_into_60_columns():
     rounds = [Round([1] * 1024, 1024, 2, "bonus", (0, 0), None, "context", 1e-6)] * 9
-    assert max(map(len, table({"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}).splitlines())) <= 60
+    runs = {"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}
+    assert max(map(len, table(runs).splitlines())) <= 60
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-@pytest.mark.parametrize("options", [["--mode", "compare"], ["--trace", "--mode", "speculative"], ["--gamma", "-1"],
-                                     ["--target", "tales", "--mode", "baseline"]])
+@pytest.mark.parametrize("options", [
+    ["--mode", "compare"], ["--trace", "--mode", "speculative"], ["--gamma", "-1"],
+    ["--target", "tales", "--mode", "baseline"]])
 def test_nothing_is_broken_inside_a_word(options):
     prompt = "Once upon a time there was a king who had three daughters, and they lived in"
     command = [*PROGRAM, *options, "--linear", "plain", "--temperature", "0",
                "--max-new-tokens", "60", prompt]
-    piped = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=180, check=False)
+    piped = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True,
+                           timeout=180, check=False)
     screen = on_a_terminal(command, 60)
     lines = STYLE.sub("", screen).split("\n")
     assert all(width(line.split("\r")[-1]) <= 60 for line in lines), lines
     words = set(" ".join(lines).split())
     verdict = r"so it .*"  # the clock decides
-    for said in (piped.stdout, re.sub(verdict, "", piped.stderr)):  # all but the numbers that differ from run to run, and what stands together
+    # all but the numbers that differ from run to run, and what stands together
+    for said in (piped.stdout, re.sub(verdict, "", piped.stderr)):
         said = said.replace(prompt, "").split()[1:] if said == piped.stdout else said.split()
         missing = [word for word in said if word not in words and not re.search(r"\d", word)]
         assert not missing, (missing, lines)

@@ -1,4 +1,4 @@
-"""model/ against transformers' GPT2LMHeadModel (eager attention) on random weights, and against its own uncached forward."""
+"""model/ against transformers' GPT-2 on random weights, and against its own uncached forward."""
 import dataclasses
 
 import pytest
@@ -12,13 +12,15 @@ from model import GPT2, OFFICIAL_CONFIGS, GPT2Config, KVCache, Place
 TINY = GPT2Config(n_layer=3, n_head=3, n_embd=48, n_vocab=101, n_ctx=40)
 
 OUTSIDE_THE_BLOCKS = ["wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"]
-TRANSPOSED = ["attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight"]  # stored [in, out]
+# stored [in, out]
+TRANSPOSED = ["attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight"]
 AS_STORED = ["ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias",
              "attn.c_attn.bias", "attn.c_proj.bias", "mlp.c_fc.bias", "mlp.c_proj.bias"]
 
 
 def official_names(n_layer):
-    return OUTSIDE_THE_BLOCKS + [f"h.{i}.{name}" for i in range(n_layer) for name in TRANSPOSED + AS_STORED]
+    inside = [f"h.{i}.{name}" for i in range(n_layer) for name in TRANSPOSED + AS_STORED]
+    return OUTSIDE_THE_BLOCKS + inside
 
 
 def in_our_layout(name, tensor):
@@ -28,12 +30,14 @@ def in_our_layout(name, tensor):
 def reference_and_ours(config, dtype):
     """The same random weights in both models.
 
-    The reference's own initial weights hide mistakes: biases of 0, gains of 1, attention all but uniform. These let every
-    part be seen: attention picks few tokens, and small embeddings make the eps of the first LayerNorm count.
+    The reference's own initial weights hide mistakes: biases of 0, gains of 1, attention all but
+    uniform. These let every part be seen: attention picks few tokens, and small embeddings make the
+    eps of the first LayerNorm count.
     """
     reference = GPT2LMHeadModel(ReferenceConfig(
-        n_layer=config.n_layer, n_head=config.n_head, n_embd=config.n_embd, vocab_size=config.n_vocab,
-        n_positions=config.n_ctx, attn_implementation="eager", bos_token_id=0, eos_token_id=0)).to(dtype).eval()
+        n_layer=config.n_layer, n_head=config.n_head, n_embd=config.n_embd,
+        vocab_size=config.n_vocab, n_positions=config.n_ctx, attn_implementation="eager",
+        bos_token_id=0, eos_token_id=0)).to(dtype).eval()
     weights = reference.transformer.state_dict()
     generator = torch.Generator().manual_seed(0)
     for name in official_names(config.n_layer):
@@ -47,8 +51,10 @@ def reference_and_ours(config, dtype):
             weight.copy_(1 + 0.2 * noise)
         else:
             weight.copy_(2 * noise / weight.shape[0] ** 0.5)
-    ours = GPT2(config).to(dtype)  # no eval(): it has no dropout, so training and inference are the same
-    ours.load_state_dict({name: in_our_layout(name, weights[name]) for name in official_names(config.n_layer)})
+    # no eval(): it has no dropout, so training and inference are the same
+    ours = GPT2(config).to(dtype)
+    ours.load_state_dict({name: in_our_layout(name, weights[name])
+                          for name in official_names(config.n_layer)})
     return reference, ours
 
 
@@ -71,7 +77,7 @@ def feed(model, cache, tokens, size):
 
 @torch.no_grad()
 def differences_from_reference(config, dtype, T, batch, kept=7):
-    """Largest difference of any logit from the reference's, for each way of reading the same text."""
+    """Largest difference of any logit from the reference's, for each way of reading a text."""
     reference, ours = reference_and_ours(config, dtype)
     text, other = random_tokens(config, T, batch), random_tokens(config, T, batch, seed=2)
     spliced = torch.cat([text[:, :kept], other[:, kept:]], dim=1)
@@ -85,12 +91,14 @@ def differences_from_reference(config, dtype, T, batch, kept=7):
         rest = feed(ours, cache, text[:, kept:], size)
         errors[f"blocks of {size} after a prefix"] = torch.cat([prefix, rest], dim=1) - want
         cache.truncate(kept)
-        errors[f"blocks of {size} after a truncation"] = feed(ours, cache, other[:, kept:], size) - want_spliced[:, kept:]
+        rest = feed(ours, cache, other[:, kept:], size)
+        errors[f"blocks of {size} after a truncation"] = rest - want_spliced[:, kept:]
     return {way: error.abs().max().item() for way, error in errors.items()}
 
 
 def above(limit, differences):
-    return {way: difference for way, difference in differences.items() if not difference < limit}  # nan is above, too
+    # nan is above, too
+    return {way: difference for way, difference in differences.items() if not difference < limit}
 
 
 def test_logits_equal_the_reference_in_float32():
@@ -98,12 +106,14 @@ def test_logits_equal_the_reference_in_float32():
 
 
 def test_logits_equal_the_reference_in_float64_to_rounding():
-    assert above(1e-12, differences_from_reference(TINY, torch.float64, T=TINY.n_ctx, batch=3)) == {}
+    differences = differences_from_reference(TINY, torch.float64, T=TINY.n_ctx, batch=3)
+    assert above(1e-12, differences) == {}
 
 
 @pytest.mark.slow
 def test_logits_equal_the_reference_at_the_size_of_gpt2_small():
-    assert above(1e-4, differences_from_reference(OFFICIAL_CONFIGS["gpt2"], torch.float32, T=16, batch=1)) == {}
+    config = OFFICIAL_CONFIGS["gpt2"]
+    assert above(1e-4, differences_from_reference(config, torch.float32, T=16, batch=1)) == {}
 
 
 def test_gradients_equal_the_reference():
@@ -114,7 +124,8 @@ def test_gradients_equal_the_reference():
     wanted = dict(reference.transformer.named_parameters())
     for name, weight in ours.named_parameters():
         assert weight.grad is not None and weight.grad.any(), name
-        torch.testing.assert_close(weight.grad, in_our_layout(name, wanted[name].grad), rtol=1e-9, atol=1e-12, msg=name)
+        torch.testing.assert_close(weight.grad, in_our_layout(name, wanted[name].grad), rtol=1e-9,
+                                   atol=1e-12, msg=name)
 
 
 def test_names_are_the_official_checkpoints():
@@ -146,7 +157,8 @@ def test_cache_is_allocated_once_and_length_is_its_only_state():
     ours = GPT2(TINY).double()
     cache = ours.new_cache(capacity=23, batch=2)
     memory = cache.keys.data_ptr(), cache.values.data_ptr()
-    assert cache.keys.shape == cache.values.shape == (3, 2, 3, 23, 16)  # layers, batch, heads, capacity, d_head
+    # layers, batch, heads, capacity, d_head
+    assert cache.keys.shape == cache.values.shape == (3, 2, 3, 23, 16)
     assert cache.keys.dtype == cache.values.dtype == torch.float64 and cache.capacity == 23
     for T, kept in ((9, 9), (1, 3), (20, 0), (23, 23)):
         before = cache.length
@@ -199,7 +211,8 @@ def test_a_forward_that_fails_leaves_the_cache_usable():
     fails(ValueError, "10 .* 11 ", wrong[:, :4])  # the cache's capacity
     fails(ValueError, "40 .* 41", wrong[:, :34])  # the model's context
     fails(ValueError, "4 of 3", wrong[:, :3], last=4)
-    hook = ours.h[1].mlp.register_forward_pre_hook(cut)  # two of three layers have stored their keys and values
+    # two of three layers have stored their keys and values
+    hook = ours.h[1].mlp.register_forward_pre_hook(cut)
     fails(InterruptedError, "cut", wrong[:, :3])
     hook.remove()
     same(ours(tokens[:, 7:], cache), ours(tokens)[:, 7:])
@@ -211,11 +224,11 @@ def test_the_context_is_used_to_its_last_position_and_no_further():
     tokens = random_tokens(TINY, T=41)
     cache = ours.new_cache(50)
     for cache_or_none in (cache, None):
-        with pytest.raises(ValueError, match="40 .* 41"):
+        with pytest.raises(ValueError, match=r"40 .* 41"):
             ours(tokens, cache_or_none)
     ours(tokens[:, :39], cache, last=0)
     same(ours(tokens[:, 39:40], cache), ours(tokens[:, :40], last=1))
-    with pytest.raises(ValueError, match="40 .* 41"):
+    with pytest.raises(ValueError, match=r"40 .* 41"):
         ours(tokens[:, 40:], cache)
     assert cache.length == 40
 
@@ -233,10 +246,13 @@ def test_two_caches_on_one_model_do_not_disturb_each_other():
 
 def test_official_sizes_have_the_official_number_of_parameters():
     with torch.device("meta"):
-        counts = {name: sum(p.numel() for p in GPT2(config).parameters()) for name, config in OFFICIAL_CONFIGS.items()}
-    assert counts == {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "gpt2-xl": 1_557_611_200}
+        counts = {name: sum(p.numel() for p in GPT2(config).parameters())
+                  for name, config in OFFICIAL_CONFIGS.items()}
+    assert counts == {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080,
+                      "gpt2-xl": 1_557_611_200}
     for config in OFFICIAL_CONFIGS.values():
-        assert (config.d_head, config.n_vocab, config.n_ctx) == (64, 50257, 1024)  # a wrong n_head would not change the counts
+        # a wrong n_head would not change the counts
+        assert (config.d_head, config.n_vocab, config.n_ctx) == (64, 50257, 1024)
 
 
 def test_config_is_frozen_and_refuses_impossible_sizes():

@@ -1,11 +1,11 @@
-"""The notebooks run as they are, say what they are stored to say, and their exercises can tell right from wrong.
+"""The notebooks run and say what they are stored to say; their exercises know right from wrong.
 
 Found by name, so a new notebook needs nothing here:
 
-    tutorials/NN_name.ipynb            a cell tagged "varies" has outputs that depend on the clock or the machine
-    tutorials/exercises/eNN.py         check_<exercise>(answer) -> "exact", "close" or "wrong"
-    tutorials/solutions/sNN.py         <exercise>, the right answer
-    tests/tutorials/wrong_answers/wNN.py         <exercise>, a plausible wrong one
+    tutorials/NN_name.ipynb               outputs of a cell tagged "varies" depend on the machine
+    tutorials/exercises/eNN.py            check_<exercise>(answer) -> "exact", "close" or "wrong"
+    tutorials/solutions/sNN.py            <exercise>, the right answer
+    tests/tutorials/wrong_answers/wNN.py  <exercise>, a plausible wrong one
 """
 import ast
 import importlib
@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
 EXERCISES = [(path.stem[1:], name.removeprefix("check_"))
              for path in sorted((ROOT / "tutorials" / "exercises").glob("e*.py"))
-             for name in re.findall(r"^def (check_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)]
+             for name in re.findall(r"^def (check_\w+)", path.read_text(encoding="utf-8"),
+                                    re.MULTILINE)]
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -44,9 +45,13 @@ def code_cells(notebook):
 
 @cache
 def run(path, folder):
-    """A copy, executed by a new kernel that was started in `folder`. Raises CellExecutionError where a cell does."""
+    """A copy, executed by a new kernel that was started in `folder`.
+
+    Raises CellExecutionError where a cell does.
+    """
     notebook = read(path)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # see conftest.py; a kernel is a process of its own
+    # see conftest.py; a kernel is a process of its own
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     environment.pop("MPLBACKEND", None)  # plots as a notebook has them
     client = NotebookClient(notebook, timeout=600, startup_timeout=300, kernel_name="python3",
                             resources={"metadata": {"path": folder}})
@@ -59,7 +64,8 @@ def run(path, folder):
 @pytest.mark.slow
 @every_notebook
 def test_a_notebook_runs_and_says_what_is_stored(path):
-    for stored, now in zip(code_cells(read(path)), code_cells(run(path, ROOT / "tutorials")), strict=True):
+    for stored, now in zip(code_cells(read(path)), code_cells(run(path, ROOT / "tutorials")),
+                           strict=True):
         if "varies" in stored.metadata.get("tags", []):
             assert not now.outputs or said(stored), f"{stored.id} was never run"
             continue
@@ -75,7 +81,8 @@ def test_a_notebook_opened_from_the_root_runs_too():
 @every_notebook
 def test_every_notebook_finds_the_project_in_the_same_way(path):
     def beginning(notebook):
-        return code_cells(notebook)[0].source.split("\n\n")[:2]  # two modules are imported, then sys.path is set
+        # two modules are imported, then sys.path is set
+        return code_cells(notebook)[0].source.split("\n\n")[:2]
 
     assert "sys.path" in beginning(read(path))[1]
     assert beginning(read(path)) == beginning(read(NOTEBOOKS[0]))
@@ -86,35 +93,43 @@ def test_stored_outputs_are_those_of_one_clean_run(path):
     notebook = read(path)
     nbformat.validate(notebook)
     assert notebook.metadata.kernelspec.name == "python3"
-    assert [cell.execution_count for cell in code_cells(notebook)] == list(range(1, len(code_cells(notebook)) + 1))
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
     for cell in code_cells(notebook):
         for output in cell.outputs:
             assert output.output_type != "error" and output.get("name") != "stderr", cell.id
-    assert str(ROOT) not in path.read_text(encoding="utf-8") and "ipykernel_" not in path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    assert str(ROOT) not in text and "ipykernel_" not in text
     assert path.stat().st_size < 600_000
 
 
 def said(cell):
-    """All text in the outputs of a cell. What goes to stderr is about the machine: matplotlib builds its cache of fonts."""
+    """All text in the outputs of a cell.
+
+    What goes to stderr is about the machine: matplotlib builds its cache of fonts.
+    """
     parts = []
     for output in cell.outputs:
         if output.output_type == "stream" and output.name == "stdout":
             parts.append(output.text)
         elif "data" in output:
-            parts += [output.data[kind] for kind in ("text/html", "text/plain") if kind in output.data]
+            parts += [output.data[kind] for kind in ("text/html", "text/plain")
+                      if kind in output.data]
     return re.sub(r" at 0x[0-9a-f]+", "", "".join(parts))
 
 
 def kinds(cell):
-    """What kinds of output a cell has, pictures included; neighbouring streams may be cut anywhere."""
+    """What kinds of output a cell has, pictures included; streams may be cut anywhere."""
     return sorted({kind for output in cell.outputs for kind in output.get("data", {})})
 
 
 def assert_same_text(now, stored, where):
     """The same words, and numbers equal but for rounding, which differs between processors."""
     assert NUMBER.sub("#", now) == NUMBER.sub("#", stored), where
-    for a, b in zip(map(float, NUMBER.findall(now)), map(float, NUMBER.findall(stored)), strict=True):
-        assert a == b or abs(a - b) <= 1e-9 + 0.01 * max(abs(a), abs(b)), f"{where}: {a}, but {b} is stored"
+    for a, b in zip(map(float, NUMBER.findall(now)), map(float, NUMBER.findall(stored)),
+                    strict=True):
+        limit = 1e-9 + 0.01 * max(abs(a), abs(b))
+        assert a == b or abs(a - b) <= limit, f"{where}: {a}, but {b} is stored"
 
 
 def stored_times(what):
@@ -143,7 +158,8 @@ def test_the_stored_times_of_the_notebooks_fit_together():
 # The exercises
 
 def load(kind, number, name):
-    module = {"exercises": "tutorials.exercises.e", "solutions": "tutorials.solutions.s", "wrong": "tests.tutorials.wrong_answers.w"}[kind]
+    module = {"exercises": "tutorials.exercises.e", "solutions": "tutorials.solutions.s",
+              "wrong": "tests.tutorials.wrong_answers.w"}[kind]
     return getattr(importlib.import_module(module + number), name)
 
 
@@ -168,7 +184,8 @@ def test_a_check_says_what_was_expected(number, name, check, capsys):
     def raises(*arguments):
         raise ValueError("oh")
 
-    answers = {"raises   ValueError: oh": raises, "": lambda *arguments: None, "(3, 5, 7)": lambda *arguments: torch.ones(3, 5, 7),
+    answers = {"raises   ValueError: oh": raises, "": lambda *arguments: None,
+               "(3, 5, 7)": lambda *arguments: torch.ones(3, 5, 7),
                "argument": lambda: 0, "not callable": 3, "NoneType": None}
     for complaint, answer in answers.items():
         assert check(answer) == "wrong"
@@ -182,9 +199,11 @@ def test_the_notebook_asks_for_what_the_solution_gives(number, name):
     stubs = {}
     for cell in code_cells(read(path)):
         tree = ast.parse(re.sub(r"^[%!].*$", "", cell.source, flags=re.MULTILINE))
-        stubs |= {node.name: ast.unparse(node.args) for node in tree.body if isinstance(node, ast.FunctionDef)}
+        stubs |= {node.name: ast.unparse(node.args) for node in tree.body
+                  if isinstance(node, ast.FunctionDef)}
         if f"check_{name}({name})" in cell.source:
-            assert "wrong: " in said(cell) and "expected" in said(cell), "the stored output is what an unfinished answer gets"
+            # what is stored is what an unfinished answer gets
+            assert "wrong: " in said(cell) and "expected" in said(cell)
             stubs["checked"] = True
     solution = load("solutions", number, name)
     assert stubs.get("checked"), f"no cell of {path.name} calls check_{name}({name})"
@@ -219,7 +238,8 @@ def test_an_answer_may_be_wrong_in_any_way(capsys):
     for complaint, answer in answers.items():
         grade = grading.check(answer, lambda p: p.softmax(-1), [(rows,)])
         text = capsys.readouterr().out
-        assert complaint in text and text.startswith(grade + (":" if grade == "wrong" else "")), text
+        assert complaint in text, text
+        assert text.startswith("wrong:" if grade == "wrong" else grade), text
         assert (grade == "wrong") == ("expected [[0.09" in text)
 
 
@@ -230,13 +250,16 @@ def test_an_answer_cannot_change_the_question():
     assert grading.check(spoils, lambda p: 2 * p, [(torch.ones(2),)] * 2) == "exact"
 
 
-def test_laws_and_words_are_compared_too(capsys):
-    law = {(0,): 0.25, (1,): 0.75}
-    for answer, grade in ((law, "exact"), ({(0,): 0.25 + 1e-9, (1,): 0.75}, "close"), ({(0,): 1.0, (1,): 0.0}, "wrong"),
-                          ({(0,): 1.0}, "wrong"), ([0.25, 0.75], "wrong"), (None, "wrong")):
-        assert grading.check(lambda answer=answer: answer, lambda: law, [()]) == grade
-    for answer, truth, grade in (("near-tie", "near-tie", "exact"), ("tie", "near-tie", "wrong"), (True, True, "exact"),
-                                 (torch.tensor(True), True, "exact"), (None, "near-tie", "wrong"), ([1, 2], [1, 2], "exact")):
+def test_distributions_and_words_are_compared_too(capsys):
+    exact = {(0,): 0.25, (1,): 0.75}
+    for answer, grade in ((exact, "exact"), ({(0,): 0.25 + 1e-9, (1,): 0.75}, "close"),
+                          ({(0,): 1.0, (1,): 0.0}, "wrong"), ({(0,): 1.0}, "wrong"),
+                          ([0.25, 0.75], "wrong"), (None, "wrong")):
+        assert grading.check(lambda answer=answer: answer, lambda: exact, [()]) == grade
+    for answer, truth, grade in (("near-tie", "near-tie", "exact"), ("tie", "near-tie", "wrong"),
+                                 (True, True, "exact"),
+                                 (torch.tensor(True), True, "exact"), (None, "near-tie", "wrong"),
+                                 ([1, 2], [1, 2], "exact")):
         assert grading.check(lambda answer=answer: answer, lambda truth=truth: truth, [()]) == grade
     assert "expected 'near-tie'" in capsys.readouterr().out
 
@@ -250,4 +273,5 @@ def test_colored_text_is_whole():
     rounds = [Round(ids[:1], 1, ids[1], "bonus", (0, 0), None, None, 0.0),
               Round(ids[2:], len(ids) - 2, None, "none", (0, 0), None, None, 0.0)]
     shown = re.sub(r"<[^>]*>", "", coloring.colored(rounds, tokenizer, "say & ").data)
-    assert shown.startswith("say &amp; the é &lt;b&gt;") and "\N{REPLACEMENT CHARACTER}" not in shown
+    assert shown.startswith("say &amp; the é &lt;b&gt;")
+    assert "\N{REPLACEMENT CHARACTER}" not in shown

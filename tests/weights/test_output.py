@@ -1,4 +1,4 @@
-"""What programs write: one run at a time in a folder, files replaced whole, nothing left of a refusal."""
+"""What programs write: one run at a time in a folder, files whole, nothing left of a refusal."""
 import os
 import signal
 import subprocess
@@ -22,8 +22,8 @@ with claim(Path(sys.argv[1])):
 
 def holder(folder):
     """Another process that has claimed the folder, until it reads a line."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], cwd=ROOT, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], cwd=ROOT, text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout.readline() == "mine\n"
     return process
 
@@ -62,7 +62,8 @@ def test_empty_folders_made_for_nothing_are_removed_and_no_others(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "in", tmp_path / "new" / ("x" * 300)):
-        with pytest.raises(ValueError, match="cannot write into .*; choose another --out"), claim(folder):
+        words = r"cannot write into .*; choose another --out"
+        with pytest.raises(ValueError, match=words), claim(folder):
             pytest.fail("it was written")
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
@@ -80,8 +81,8 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, error):
 
 
 PROGRAMS = {
-    "weights.train": ["TEXT", "--target", "2,2,16", "--draft", "1,2,16", "--vocab", "280", "--context", "16",
-                      "--steps", "1000000", "--device", "cpu"],
+    "weights.train": ["TEXT", "--target", "2,2,16", "--draft", "1,2,16", "--vocab", "280",
+                      "--context", "16", "--steps", "1000000", "--device", "cpu"],
     "decoding.benchmark": ["--lengths", "900", "--repeats", "1000", "--device", "cpu"],
 }
 
@@ -94,16 +95,18 @@ def test_a_second_run_is_refused_and_the_first_loses_nothing(program, tmp_path):
     arguments = [str(tmp_path / "text") if word == "TEXT" else word for word in PROGRAMS[program]]
     command = [sys.executable, "-m", program, *arguments, "--out", str(tmp_path / "out")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false"}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                          text=True) as first:
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as first:
         first.stderr.readline()  # it has begun
-        second = subprocess.run([*command, "--resume"] if program == "decoding.benchmark" else command, cwd=ROOT,
-                                env=environment, capture_output=True, text=True, timeout=120, check=False)
+        if program == "decoding.benchmark":
+            command.append("--resume")
+        second = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True,
+                                timeout=120, check=False)
         assert first.poll() is None
         first.send_signal(signal.SIGINT)
         _, said = first.communicate(timeout=120)
     assert (second.returncode, second.stdout) == (2, "")
-    assert second.stderr == (f"python -m {program}: another run is writing into {tmp_path / 'out'}; "
-                             "wait for its end, or choose another --out\n")
+    assert second.stderr == (f"python -m {program}: another run is writing into "
+                             f"{tmp_path / 'out'}; wait for its end, or choose another --out\n")
     assert first.returncode == 130 and "interrupted" in said.splitlines()[-1], said
     assert not (tmp_path / "out" / ".lock").exists()

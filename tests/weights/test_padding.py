@@ -110,6 +110,7 @@ def test_a_vocabulary_of_another_model_is_refused_by_both(tmp_path, n_rows):
             load(folder)
 
 
+@pytest.mark.slow
 def test_a_padded_repository(tmp_path):
     gpt2_of(50304, tmp_path / "model")
     files = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}

@@ -3,6 +3,9 @@ import base64
 import hashlib
 import json
 import random
+import shutil
+import subprocess
+import sys
 
 import pytest
 import tiktoken
@@ -82,12 +85,18 @@ def test_the_file_is_the_one_openai_publishes():
         assert gpt2.encode_ordinary(text) == official.encode_ordinary(text)
 
 
-def test_a_changed_gpt2_vocabulary_is_refused(tmp_path, monkeypatch):
-    data = tokenizer.GPT2_FILE.read_bytes()
-    monkeypatch.setattr(tokenizer, "GPT2_FILE", tmp_path / "gpt2.tiktoken")
-    tokenizer.GPT2_FILE.write_bytes(data[:-1] + b" \n")  # still readable, but not the same
-    with pytest.raises(WeightsError, match="changed or damaged"):
-        load_tokenizer("gpt2")
+def test_a_changed_gpt2_vocabulary_is_refused(tmp_path):
+    """In a copy of the project, in a process of its own."""
+    weights = tokenizer.GPT2_FILE.parent
+    copy = shutil.copytree(weights, tmp_path / weights.name,
+                           ignore=lambda folder, names: {*BUNDLED, "__pycache__"} & set(names))
+    file = copy / tokenizer.GPT2_FILE.relative_to(weights)
+    file.write_bytes(file.read_bytes()[:-1] + b" \n")  # still readable, but not the same
+    code = "import weights; print(weights.__file__); weights.load_tokenizer('gpt2')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert done.stdout == f"{copy / '__init__.py'}\n"
+    assert "WeightsError" in done.stderr and "changed or damaged" in done.stderr
 
 
 def test_the_pair_shares_one_vocabulary():

@@ -2,6 +2,7 @@
 import math
 import os
 import pickle
+import re
 import shlex
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from model import GPT2
+from tests.commands import PressesCtrlC
 from tests.weights.training_toys import (
     same,
     story,
@@ -25,12 +27,12 @@ from weights import load_model, load_tokenizer, vocabulary_difference
 from weights.tokenizer import END_OF_TEXT
 from weights.train import main, parse
 from weights.training import pair
-from weights.training.loop import Trainer
 from weights.training.progress import Progress
 from weights.training.recipe import Recipe
 from weights.training.resume import read_checkpoint
 
-SMALL = "--target 2,2,16 --draft 1,2,16 --vocab 280 --context 16 --batch 2 --steps 4 --dropout 0.1 --device cpu"
+SMALL = ("--target 2,2,16 --draft 1,2,16 --vocab 280 --context 16 --batch 2 --steps 4 "
+         "--dropout 0.1 --device cpu")
 
 
 @pytest.fixture
@@ -52,28 +54,37 @@ def made(tmp_path_factory):
     text.write_text(END_OF_TEXT.join(story(60, seed) for seed in range(6)))
     trainers = []
     write = pair.PairTraining.write
+
+    def write_and_note(self, trainer, *rest):  # what was trained can be seen nowhere else
+        trainers.append(trainer)
+        write(self, trainer, *rest)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair.PairTraining, "write", lambda self, trainer, *rest: (trainers.append(trainer), write(self, trainer, *rest)))
+        patch.setattr(pair.PairTraining, "write", write_and_note)
         assert train(text, folder / "my-pair") == 0
     return SimpleNamespace(out=folder / "my-pair", target=trainers[0], draft=trainers[-1])
 
 
 def test_out_folder_holds_two_models_and_nothing_else(made):
     files = ["README.md", "config.json", "model.safetensors", "vocabulary.tiktoken"]
-    assert sorted(str(path.relative_to(made.out)) for path in made.out.rglob("*") if path.is_file()) == sorted(
+    assert sorted(str(path.relative_to(made.out)) for path in made.out.rglob("*")
+                  if path.is_file()) == sorted(
         f"{folder}/{file}" for folder in ("large", "small") for file in files)
 
 
 def test_written_weights_give_the_trained_logits(made):
-    for folder, trainer, sizes in (("large", made.target, (2, 2, 16)), ("small", made.draft, (1, 2, 16))):
+    for folder, trainer, sizes in (("large", made.target, (2, 2, 16)),
+                                   ("small", made.draft, (1, 2, 16))):
         loaded, trained = load_model(made.out / folder), GPT2(trainer.model.config).eval()
         trained.load_state_dict(trainer.weights)
         config = loaded.config
-        assert (config.n_layer, config.n_head, config.n_embd, config.n_vocab, config.n_ctx) == (*sizes, 280, 16)
+        assert (config.n_layer, config.n_head, config.n_embd, config.n_vocab,
+                config.n_ctx) == (*sizes, 280, 16)
         tokens = torch.randint(280, (3, 16), generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             wanted = trained(tokens)
-            torch.testing.assert_close(loaded(tokens), wanted, rtol=0, atol=4e-3 * wanted.abs().max().item())
+            torch.testing.assert_close(loaded(tokens), wanted, rtol=0,
+                                       atol=4e-3 * wanted.abs().max().item())
         for name, weight in loaded.state_dict().items():
             assert torch.equal(weight, trainer.weights[name].half().float()), name
 
@@ -83,7 +94,9 @@ def test_draft_learns_from_the_target_in_the_folder(made):
     assert same(dict(made.draft.teacher.state_dict()), dict(target.state_dict()))
 
 
-@pytest.mark.parametrize("text", ["", "Once upon a time", "Größe, naïve, \u200b\u202e", "从前有一位国王 🙂👩‍👩‍👧", "\x00\r\n\t  \ufeff", END_OF_TEXT])
+@pytest.mark.parametrize("text", [
+    "", "Once upon a time", "Größe, naïve, \u200b\u202e", "从前有一位国王 🙂👩‍👩‍👧",
+    "\x00\r\n\t  \ufeff", END_OF_TEXT])
 def test_written_tokenizer_round_trips_any_text(made, text):
     tokenizer = load_tokenizer(made.out / "small")
     assert vocabulary_difference(tokenizer, load_tokenizer(made.out / "large")) is None
@@ -92,14 +105,19 @@ def test_written_tokenizer_round_trips_any_text(made, text):
 
 
 def test_card_says_on_what_how_and_how_good(made):
-    large, small = ((made.out / folder / "README.md").read_text(encoding="utf-8") for folder in ("large", "small"))
+    large, small = ((made.out / folder / "README.md").read_text(encoding="utf-8")
+                    for folder in ("large", "small"))
     for card, trainer in ((large, made.target), (small, made.draft)):
-        assert card.startswith("# my-pair/") and f"{sum(w.numel() for w in trainer.weights.values()):,} parameters" in card
-        for fact in ("stories.txt, 6 documents", "280 of GPT-2's tokens", "context 16", "| 4 of 2 × 16 tokens", "| **held-out loss** | **"):
+        assert card.startswith("# my-pair/")
+        size = sum(weight.numel() for weight in trainer.weights.values())
+        for fact in (f"{size:,} parameters", "stories.txt, 6 documents", "280 of GPT-2's tokens",
+                     "context 16", "| 4 of 2 × 16 tokens", "| **held-out loss** | **"):
             assert fact in card, fact
-        assert sum(line.startswith("| ") and line.split()[1].isdigit() for line in card.splitlines()) == len(trainer.curve) == 5
+        measurements = [line for line in card.splitlines() if re.match(r"\| \d+ ", line)]
+        assert len(measurements) == len(trainer.curve) == 5
     assert "2 layers" in large and "0.1, 0" in large and "Σ" not in large
-    assert "1 layers" in small and "0.9 KL(target ‖ draft) + 0.1 next-token loss" in small and "**Σ min(p, q)** with its target" in small
+    assert "1 layers" in small and "0.9 KL(target ‖ draft) + 0.1 next-token loss" in small
+    assert "**Σ min(p, q)** with its target" in small
 
 
 def test_progress_is_a_line_for_each_measurement(capsys):
@@ -110,7 +128,8 @@ def test_progress_is_a_line_for_each_measurement(capsys):
     out, err = capsys.readouterr()
     lines = err.splitlines()
     assert out == "" and len(lines) == 4 and "\r" not in err
-    for word in ("draft ", " 100%", "step 4", "loss", "held-out loss", "Σ min(p,q) 0.", "greedy agreement 0.", "0:00 left"):
+    for word in ("draft ", " 100%", "step 4", "loss", "held-out loss", "Σ min(p,q) 0.",
+                 "greedy agreement 0.", "0:00 left"):
         assert word in lines[-1], word
 
 
@@ -125,19 +144,20 @@ def test_progress_rewrites_one_line_on_a_terminal(monkeypatch, capsys):
     assert err.count("\r\033[K") > 2 and 0 < err.count("\n") < 3
 
 
-@pytest.mark.parametrize("at_step, during", [(2, "target"), (2, "draft")])
-def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monkeypatch, capsys, at_step, during):
-    advance = Trainer.advance
-
-    def advance_until(self):
-        advance(self)
-        if self.step == at_step and (self.teacher is not None) == (during == "draft"):
-            signal.raise_signal(signal.SIGINT)
-    out, usual = tmp_path / "out", signal.getsignal(signal.SIGINT)
+def interrupt(monkeypatch, text, out, when):
+    """Train, and press Ctrl-C when the terminal shows `when`. Return all that it has shown."""
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "advance", advance_until)
+        patch.setattr(sys, "stderr", PressesCtrlC(when))
         assert train(text, out) == 130
-    assert "the same command with --resume goes on" in capsys.readouterr().err.splitlines()[-1]
+        return sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize("at_step, during", [(2, "target"), (2, "draft")])
+def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monkeypatch, capsys,
+                                                     at_step, during):
+    out, usual = tmp_path / "out", signal.getsignal(signal.SIGINT)
+    shown = interrupt(monkeypatch, text, out, f"{during:6}  50%  step {at_step} ")
+    assert "the same command with --resume goes on" in shown.splitlines()[-1]
     assert signal.getsignal(signal.SIGINT) is usual
     names = ["large"] if during == "target" else ["large", "small"]
     assert sorted(path.name for path in out.iterdir()) == ["checkpoint.pt", *names]
@@ -145,17 +165,14 @@ def test_interrupt_keeps_the_best_and_resume_goes_on(made, tmp_path, text, monke
     for name in names:
         assert load_model(out / name).config.n_vocab == load_tokenizer(out / name).n_vocab
         assert "held-out loss" in (out / name / "README.md").read_text(encoding="utf-8")
-    steps = []
-
-    def advance_and_note(self):
-        advance(self)
-        steps.append((self.teacher is not None, self.step))
-    monkeypatch.setattr(Trainer, "advance", advance_and_note)
+    capsys.readouterr()
     assert train(text, out, SMALL + " --resume") == 0
-    every_step = [(is_draft, step) for is_draft in (False, True) for step in (1, 2, 3, 4)]
-    assert steps == every_step[every_step.index((during == "draft", at_step)) + 1:]
+    steps = re.findall(r"^(target|draft) +\d+%  step (\d)", capsys.readouterr().err, re.MULTILINE)
+    every_step = [(name, step) for name in ("target", "draft") for step in "1234"]
+    assert steps == every_step[every_step.index((during, str(at_step))) + 1:]
     for name in ("large", "small"):
-        assert (out / name / "model.safetensors").read_bytes() == (made.out / name / "model.safetensors").read_bytes()
+        again, once = (folder / name / "model.safetensors" for folder in (out, made.out))
+        assert again.read_bytes() == once.read_bytes()
     assert not (out / "checkpoint.pt").exists()
 
 
@@ -169,85 +186,95 @@ def test_minutes_are_shared_out():
 
 # ---- what is refused: one line, code 2, and no training
 
-def refused(capsys, monkeypatch, arguments):
+def refused(capsys, arguments):
     """The one line, of the command that must end with code 2."""
-    monkeypatch.setattr(pair, "train_pair", lambda *_: pytest.fail("training began"))
     try:
-        code = main(arguments)
+        code = main(["--minutes", "0.01", *arguments])  # if it should begin, no long training
     except SystemExit as stop:  # argparse
         code = stop.code
     out, err = capsys.readouterr()
-    assert code == 2 and out == "" and err.count("\n") == 1 and err.startswith("python -m weights.train: "), err
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert err.startswith("python -m weights.train: ")
     return err
 
 
-BAD_TEXTS = {"missing": (None, "cannot read"), "empty": (b"", "is empty"), "only space": (b" \n<|endoftext|>\n ", "is empty"),
-             "not UTF-8": (b"caf\xe9", "is not UTF-8"), "shorter than a block": (b"Once upon a time.", "at least 34 are needed")}
+BAD_TEXTS = {"missing": (None, "cannot read"), "empty": (b"", "is empty"),
+             "only space": (b" \n<|endoftext|>\n ", "is empty"),
+             "not UTF-8": (b"caf\xe9", "is not UTF-8"),
+             "shorter than a block": (b"Once upon a time.", "at least 34 are needed")}
 
 
 @pytest.mark.parametrize("as_held_out", [False, True])
 @pytest.mark.parametrize("what", BAD_TEXTS)
-def test_bad_text_is_refused(what, as_held_out, text, tmp_path, capsys, monkeypatch):
+def test_bad_text_is_refused(what, as_held_out, text, tmp_path, capsys):
     contents, words = BAD_TEXTS[what]
     bad = tmp_path / "bad.txt"
     if contents is not None:
         bad.write_bytes(contents)
     arguments = [str(text), "--held-out", str(bad)] if as_held_out else [str(bad)]
-    line = refused(capsys, monkeypatch, [*arguments, "--out", str(tmp_path / "new" / "out"), "--context", "16"])
+    line = refused(capsys,
+                   [*arguments, "--out", str(tmp_path / "new" / "out"), "--context", "16"])
     assert str(bad) in line and words.replace("34", "17" if as_held_out else "34") in line
     assert not (tmp_path / "new").exists()  # nothing is left
     (tmp_path / "mine").mkdir()
-    refused(capsys, monkeypatch, [*arguments, "--out", str(tmp_path / "mine"), "--context", "16"])
+    refused(capsys, [*arguments, "--out", str(tmp_path / "mine"), "--context", "16"])
     assert list((tmp_path / "mine").iterdir()) == []  # and what was there before still is
 
 
-def test_a_folder_is_no_text(tmp_path, capsys, monkeypatch):
-    assert "cannot read" in refused(capsys, monkeypatch, [str(tmp_path), "--out", str(tmp_path / "out")])
+def test_a_folder_is_no_text(tmp_path, capsys):
+    assert "cannot read" in refused(capsys, [str(tmp_path), "--out", str(tmp_path / "out")])
 
 
 @pytest.mark.parametrize("options, words", [
-    ("--target 12,8", "layers,heads,width"), ("--target 12,8,256,4", "layers,heads,width"), ("--draft 0,8,256", "layers,heads,width"),
-    ("--draft a,b,c", "layers,heads,width"), ("--draft 2,8,250", "250 is not divisible by 8"),
-    ("--vocab 256", "from 257 to 50257"), ("--vocab 50258", "from 257 to 50257"), ("--minutes 0", "above 0"),
-    ("--minutes inf", "above 0"), ("--steps 0", "at least 1"), ("--minutes 1 --steps 1", "not both"), ("--context 0", "at least 1"),
-    ("--batch 0", "at least 1"), ("--dropout 1", "from 0 to 0.9"), ("--device tpu", "tpu"), ("--resume", "nothing to resume"),
+    ("--target 12,8", "layers,heads,width"), ("--target 12,8,256,4", "layers,heads,width"),
+    ("--draft 0,8,256", "layers,heads,width"), ("--draft a,b,c", "layers,heads,width"),
+    ("--draft 2,8,250", "250 is not divisible by 8"), ("--vocab 256", "from 257 to 50257"),
+    ("--vocab 50258", "from 257 to 50257"), ("--minutes 0", "above 0"),
+    ("--minutes inf", "above 0"), ("--steps 0", "at least 1"),
+    ("--minutes 1 --steps 1", "not both"), ("--context 0", "at least 1"),
+    ("--batch 0", "at least 1"), ("--dropout 1", "from 0 to 0.9"), ("--device tpu", "tpu"),
+    ("--resume", "nothing to resume"),
 ])
-def test_bad_options_are_refused(options, words, text, tmp_path, capsys, monkeypatch):
-    assert words in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "out"), *shlex.split(options)])
+def test_bad_options_are_refused(options, words, text, tmp_path, capsys):
+    assert words in refused(capsys,
+                            [str(text), "--out", str(tmp_path / "out"), *shlex.split(options)])
     assert not (tmp_path / "out").exists()
 
 
-def test_out_folder_must_be_given_empty_and_writable(text, tmp_path, capsys, monkeypatch):
-    assert "--out" in refused(capsys, monkeypatch, [str(text)])
-    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(text / "inside")])
-    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(text)])
+def test_out_folder_must_be_given_empty_and_writable(text, tmp_path, capsys):
+    assert "--out" in refused(capsys, [str(text)])
+    assert "cannot write" in refused(capsys,
+                                     [str(text), "--out", str(text / "inside")])
+    assert "cannot write" in refused(capsys, [str(text), "--out", str(text)])
     too_long = tmp_path / "new" / ("x" * 300)
-    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(too_long)])
+    assert "cannot write" in refused(capsys, [str(text), "--out", str(too_long)])
     assert not (tmp_path / "new").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.doc").write_text("mine")
-    assert "it holds thesis.doc; name a new folder" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "full")])
+    line = refused(capsys, [str(text), "--out", str(tmp_path / "full")])
+    assert "it holds thesis.doc; name a new folder" in line
     (tmp_path / "full" / "thesis.doc").rename(tmp_path / "full" / "checkpoint.pt")
-    assert "--resume goes on" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "full")])
+    assert "--resume goes on" in refused(capsys,
+                                         [str(text), "--out", str(tmp_path / "full")])
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_write_protected_folder_is_refused(text, tmp_path, capsys, monkeypatch):
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0,
+                    reason="the superuser may write anywhere")
+def test_write_protected_folder_is_refused(text, tmp_path, capsys):
     (tmp_path / "locked").mkdir(mode=0o555)
-    assert "cannot write" in refused(capsys, monkeypatch, [str(text), "--out", str(tmp_path / "locked")])
+    assert "cannot write" in refused(capsys,
+                                     [str(text), "--out", str(tmp_path / "locked")])
 
 
 @pytest.mark.parametrize("change, words", [
-    ("--steps 5", "--steps 4, not --steps 5"), ("--draft 1,4,16", "--draft 1,2,16, not --draft 1,4,16"),
-    ("--seed 1", "--seed 0, not --seed 1"), ("text", "another text"), ("damage", "is no checkpoint"),
+    ("--steps 5", "--steps 4, not --steps 5"),
+    ("--draft 1,4,16", "--draft 1,2,16, not --draft 1,4,16"),
+    ("--seed 1", "--seed 0, not --seed 1"), ("text", "another text"),
+    ("damage", "is no checkpoint"),
 ])
 def test_resume_refuses_another_run(change, words, text, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr(Progress, "show", lambda *_: signal.raise_signal(signal.SIGINT))
-        assert train(text, out) == 130
-    capsys.readouterr()
-    monkeypatch.setattr(Trainer, "advance", lambda self: pytest.fail("training began"))
+    interrupt(monkeypatch, text, out, "step 1 ")
     options = SMALL + " --resume"
     if change == "text":
         text.write_text(text.read_text() + " More.")
@@ -276,9 +303,7 @@ FOREIGN = {
 @pytest.mark.parametrize("what", FOREIGN)
 def test_a_foreign_checkpoint_is_refused_and_stays(what, text, tmp_path, monkeypatch, capsys):
     out, contents = tmp_path / "out", FOREIGN[what]
-    with monkeypatch.context() as patch:
-        patch.setattr(Progress, "show", lambda *_: signal.raise_signal(signal.SIGINT))
-        assert train(text, out) == 130
+    interrupt(monkeypatch, text, out, "step 1 ")
     checkpoint = out / "checkpoint.pt"
     if isinstance(contents, bytes):
         checkpoint.write_bytes(contents)
@@ -295,23 +320,24 @@ def test_a_foreign_checkpoint_is_refused_and_stays(what, text, tmp_path, monkeyp
     capsys.readouterr()
     assert train(text, out, SMALL + " --resume") == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if "documents" not in line]
-    assert len(lines) == 1 and f"{checkpoint} is no checkpoint of python -m weights.train" in lines[0]
+    assert len(lines) == 1
+    assert f"{checkpoint} is no checkpoint of python -m weights.train" in lines[0]
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_out_of_memory_is_one_line(text, tmp_path, monkeypatch, capsys):
-    def advance(self):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee the manual.")
-    monkeypatch.setattr(Trainer, "advance", advance)
-    assert train(text, tmp_path / "out") == 1
+def test_out_of_memory_is_one_line(text, tmp_path, capsys):
+    """No machine has an address for each of so many weights."""
+    assert train(text, tmp_path / "out", SMALL + f" --target 1,1,{10**12}") == 1
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("python -m weights.train: out of memory (CUDA out of memory.")
+    assert last.startswith("python -m weights.train: out of memory (")
     assert last.endswith("try a smaller --batch, --context or --target")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit on the size of files")
-@pytest.mark.parametrize("room", [2000, 60000])  # for no weights; for the weights, but no checkpoint
+# for no weights; for the weights, but no checkpoint
+@pytest.mark.parametrize("room", [2000, 60000])
 def test_a_full_disk_is_one_line_and_loses_nothing(room, text, tmp_path):
     """The disk takes no file larger than `room` bytes from the second checkpoint on."""
     script = """
@@ -327,8 +353,10 @@ from weights.train import main
 sys.exit(main(sys.argv[2:]))
 """
     out = tmp_path / "out"
-    done = subprocess.run([sys.executable, "-c", script, str(room), str(text), "--out", str(out), *shlex.split(SMALL)],
-                          check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", script, str(room), str(text), "--out", str(out),
+                           *shlex.split(SMALL)],
+                          check=False, capture_output=True, text=True,
+                          cwd=Path(__file__).parents[2])
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("python -m weights.train: reading or writing failed: ")
@@ -343,8 +371,10 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close in another way there")
 def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
-    command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"), *shlex.split(SMALL)]
-    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE) as process:
+    command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"),
+               *shlex.split(SMALL)]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2],
+                          stderr=subprocess.PIPE) as process:
         process.stderr.close()
         process.stderr = None
         assert process.wait(timeout=180) == 0
@@ -353,9 +383,12 @@ def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
 
 def test_help_and_refusals_do_without_torch(text, tmp_path):
     program = ("import sys; sys.modules['torch'] = None\nfrom weights.train import main\n"
-               "print(main(sys.argv[1:3] + ['--out', sys.argv[3] + '/out']), main(sys.argv[2:3]+ ['--out', sys.argv[3]]))\nmain(['--help'])")
+               "print(main(sys.argv[1:3] + ['--out', sys.argv[3] + '/out']), "
+               "main(sys.argv[2:3] + ['--out', sys.argv[3]]))\nmain(['--help'])")
     (tmp_path / "short.txt").write_text("short")
-    result = subprocess.run([sys.executable, "-c", program, "--context=16", str(tmp_path / "short.txt"), str(tmp_path)],
-                            check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    result = subprocess.run([sys.executable, "-c", program, "--context=16",
+                             str(tmp_path / "short.txt"), str(tmp_path)],
+                            check=False, capture_output=True, text=True,
+                            cwd=Path(__file__).parents[2])
     assert result.stdout.startswith("2 2\n") and "--resume" in result.stdout, result.stderr
     assert result.stderr.count("\n") == 2

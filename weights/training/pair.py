@@ -122,7 +122,8 @@ class PairTraining:
     def train(self, trainer: Trainer, name: str) -> bool:
         """Train until the budget is used up; return whether Ctrl-C ended it.
 
-        A checkpoint is written first, every minute, and last.
+        A checkpoint is written first, every minute, and last. It is taken away again if not even
+        the first step of the target succeeds, so that the same folder can be used for another try.
         """
         progress, saved = Progress(name), -math.inf
         with first_interrupt() as pressed:
@@ -130,7 +131,12 @@ class PairTraining:
                 if trainer.seconds - saved >= CHECKPOINT_SECONDS:
                     self.save(trainer, name)
                     saved = trainer.seconds
-                trainer.advance()
+                try:
+                    trainer.advance()
+                except Exception:
+                    if trainer.step == 0 and trainer.teacher is None:
+                        self.checkpoint.unlink()
+                    raise
                 progress.show(trainer)
                 if pressed():
                     break
