@@ -35,6 +35,7 @@ def compare(argv: list[str] | None) -> int:
     """Refuse what makes no sense, then compare. Return the exit code."""
     options = parse(argv)
     check(options)
+    options.prompt = counting_prompt(options.target)
     if find_spec("transformers") is None:
         return complain(PROGRAM, "the library transformers is not installed; "
                         "pip install -r tests/requirements.txt", 1)
@@ -76,7 +77,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Choose the prompt. Raise ValueError for options that do not go together."""
+    """Raise ValueError for options that do not go together."""
     if options.compile and options.device != "cuda":
         raise ValueError("--compile records CUDA graphs, and needs --device cuda")
     *_, n_vocab, n_ctx = SIZES[options.target]
@@ -88,8 +89,13 @@ def check(options: argparse.Namespace) -> None:
         if PROMPT_LENGTH + new > n_ctx:
             raise ValueError(f"--{name} {new - (name == 'gammas')} does not fit: the prompt has "
                              f"{PROMPT_LENGTH} tokens, and the context {n_ctx}")
-    start = min(1000, n_vocab // 4)  # low enough never to reach the last id, which leads to 0
-    options.prompt = list(range(start, start + PROMPT_LENGTH))
+
+
+def counting_prompt(size: str) -> list[int]:
+    """Return ids that count up, low enough never to reach the last id, which leads to 0."""
+    *_, n_vocab, _ = SIZES[size]
+    start = min(1000, n_vocab // 4)
+    return list(range(start, start + PROMPT_LENGTH))
 
 
 if __name__ == "__main__":

@@ -534,16 +534,16 @@ def test_time_left_goes_by_tokens_and_cache_policy(monkeypatch):
     assert [progress.clock(s) for s in (9, 90, 7200)] == ["9 s", "2 min", "2.0 h"]
 
 
-def test_the_comparison_with_transformers_says_whose_ids_are_wrong(monkeypatch):
-    from decoding.bench.contestants import PROMPT, race
+def test_the_comparison_with_transformers_says_whose_ids_are_wrong():
+    from decoding.bench.contestants import race
     from decoding.bench.side_by_side import table
-    from decoding.bench.transformers import parse
+    from decoding.bench.transformers import counting_prompt, parse
 
-    monkeypatch.setattr(sys, "argv", ["", "--gammas", "2", "--tokens", "5", "--repeats", "3"])
-    options, said = parse(), []
+    options, said = parse(["--gammas", "2", "--tokens", "5", "--repeats", "3"]), []
+    options.prompt = counting_prompt("large")
 
     def right(n, gamma):
-        return [PROMPT[-1] + 1 + i for i in range(n)]
+        return [options.prompt[-1] + 1 + i for i in range(n)]
 
     def sometimes_wrong(n, gamma):
         return [*right(n, gamma)[:-1], 0] if len(said) == 7 else right(n, gamma)
@@ -566,7 +566,7 @@ import sys
 sys.modules["transformers"] = None  # as if it were not installed
 sys.argv[1:] = []
 from decoding.bench.transformers import main
-main()
+sys.exit(main())
 """
     done = run_script(script)
     assert done.returncode == 1 and done.stdout == b""
