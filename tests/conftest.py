@@ -8,7 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub and transformers
 os.environ["MPLBACKEND"] = "Agg"  # read when matplotlib is imported
 torch.set_num_threads(1)  # many small operations on two contended threads are 50 times slower
 
-DURATION = "all tests: about 12 minutes on two cores; python -m pytest -m quick: under a minute"
+DURATION = "all tests: 5 to 12 minutes on two cores; python -m pytest -m quick: under a minute"
 
 
 def pytest_configure(config):
