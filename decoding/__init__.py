@@ -40,4 +40,4 @@ if not TYPE_CHECKING:  # else every misspelt name would pass as one of any type
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return list(__all__)

@@ -32,14 +32,14 @@ def speculative_sampling(target, draft, prompt, max_new_tokens, generator, gamma
 
     while (L := len(tokens)) < end:
         q, n, k = [], 0, min(gamma, end - L - 1)  # the last token is always the target's
-        for _ in range(k):                                                    # 1. draft
+        for _ in range(k):                                                    # draft
             q += read(draft, draft_cache, 1)  # one more row
             tokens += draw(q[-1][None], generator).tolist()
-        p = read(target, target_cache, k + 1)                                 # 2. verify
+        p = read(target, target_cache, k + 1)                                 # verify
         while n < k and uniform((1,), generator, p.device) < (p[n] / q[n])[tokens[L + n]]:
-            n += 1                                                            # 3. accept
+            n += 1                                                            # accept
         rest = (p[n] - q[n]).clamp(min=0) if n < k else p[n]  # `draw` divides by its sum
-        tokens[L + n:] = draw(rest[None], generator).tolist()                 # 4. correct, or bonus
-        for cache in (target_cache, draft_cache):                             # 5. rewind
+        tokens[L + n:] = draw(rest[None], generator).tolist()                 # correct, or bonus
+        for cache in (target_cache, draft_cache):                             # rewind
             cache.truncate(min(cache.length, len(tokens) - 1))
     return tokens

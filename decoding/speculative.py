@@ -43,7 +43,7 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         drafted, q = propose(drafter, tokens, k, target.config.n_vocab, sampling, generator)
         observer.lap("draft")
         # 3. verify: one pass over all that the target has not read, the drafted tokens included
-        logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (k + 1, n_vocab)
+        logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (., n_vocab)
         observer.lap("verify")
         # 4. accept: n of the drafted tokens, and one token more
         p = to_probs(logits, sampling)
@@ -116,8 +116,10 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). When its
         context is full, the target goes on alone; a warning says so at the start.
     prompt: at least one token id, and no more than the target's context holds.
-    gamma: tokens drafted per round, or an object that chooses it, such as `AdaptiveGamma()`.
-    rule: decides which drafted tokens stay (`decoding.acceptance`).
+    gamma: tokens drafted per round, or an object that chooses it, such as `AdaptiveGamma()` of
+        `decoding.gamma`.
+    rule: decides which drafted tokens stay: `accept_greedy` or `accept_sampled` of
+        `decoding.acceptance`, as `usual_rule(sampling)` tells, or one of your own.
     sampling: temperature, top-k and top-p, of target and draft alike.
     eos: the id of end-of-text, after which nothing is written.
     generator: of all randomness; None makes one seeded from the system.

@@ -54,23 +54,26 @@ def reason(baseline: Generation, speculative: Generation, advice: str) -> str:
     n, rounds = speculative.new_tokens, len(speculative.rounds)
     step = baseline.decode_seconds / len(baseline.rounds)
     cost, gave = speculative.decode_seconds / rounds / step, n / rounds
-    return (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost "
-            f"{cost:.1f} plain steps and gave {gave:.1f} tokens, so {outcome(gave / cost, advice)}")
+    sentence = (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost "
+                f"{cost:.2f} plain steps and gave {gave:.2f} tokens, ")
+    if cost < 0.95:  # but every round has a step in it
+        return sentence + "which cannot be: the machine was busy, run it again."
+    return sentence + f"so {outcome(gave / cost, advice)}"
 
 
 def outcome(factor: float, advice: str) -> str:
     """Say what a speed-up of this factor is, and after a loss what to try."""
-    if round(factor, 1) > 1:
-        return f"it was {factor:.1f} times as fast."
-    if round(factor, 1) == 1:
+    if factor > 1.05:
+        return f"it was {factor:.2f} times as fast."
+    if factor >= 0.95:
         return "it was about as fast as the plain loop."
-    return f"it lost: {advice}."
+    return f"it lost. If nothing else was running, {advice}."
 
 
 def advise(options: argparse.Namespace) -> str:
     """Say what may gain where the run of these options lost."""
     if options.draft == LOOKUP:
-        return "copying gains only where a text repeats itself; try a draft model"
+        return "try a draft model: copying gains only where a text repeats itself"
     tune = f"python -m decoding.benchmark --tune --temperatures {options.temperature:g}"
     if options.target != DEFAULT_TARGET:
         tune += f" --target {options.target} --draft {options.draft}"

@@ -29,7 +29,8 @@ class Drafter(Protocol):
                 generator: Generator) -> tuple[Tensor, Tensor]:
         """Return at most k ids that may follow `tokens`, (k,), and the q they were drawn from.
 
-        q: (k, n_vocab), the very rows, since the rule compares them with p.
+        q: (k, n_vocab), the very rows: the rule divides by them. Greedy runs never look at them,
+            so a wrong q shows in sampled texts only; one-hot for tokens that were not drawn.
         tokens: the whole text so far, the prompt included.
         """
         ...
@@ -49,7 +50,7 @@ def propose(drafter: Drafter, tokens: list[int], k: int, n_vocab: int, sampling:
     """
     if k == 0:
         return NOTHING, torch.empty(0, n_vocab)
-    drafted, q = drafter.propose(tokens, k, sampling, generator)
+    drafted, q = drafter.propose(list(tokens), k, sampling, generator)  # a copy, it may be changed
     if not (isinstance(drafted, Tensor) and drafted.dim() == 1 and drafted.dtype == torch.long):
         raise ValueError("a drafter must propose a tensor of token ids, torch.long, of shape (k,)")
     if len(drafted) > k:

@@ -78,3 +78,15 @@ def test_what_a_drafter_of_ones_own_gets_wrong_is_said_in_one_line(ids, q, words
 
     with pytest.raises(ValueError, match=words):
         speculative_greedy(HashModel(1), Mine(3), [0, 1], 9, gamma=3)
+
+
+def test_a_drafter_may_do_with_the_text_what_it_likes():
+    class Scribbler(LookupDrafter):
+        def propose(self, tokens, k, sampling, generator):
+            ids = continuation(tokens, self.n, k)
+            tokens += ids
+            return super().propose(tokens[:len(tokens) - len(ids)], k, sampling, generator)
+
+    target, prompt = HashModel(1, n_ctx=40), [0, 1, 2, 0, 1]
+    plain = autoregressive(target, prompt, 25).tokens
+    assert speculative_greedy(target, Scribbler(3), prompt, 25).tokens == plain
