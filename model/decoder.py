@@ -1,4 +1,7 @@
-"""What every model here can do: read new tokens after those in its cache, and rate the next one."""
+"""What all models here share: room for new tokens is checked, they are read, logits come out.
+
+A family, such as GPT-2 in gpt2.py, says only how it reads.
+"""
 from typing import NamedTuple, Protocol
 
 import torch

@@ -1,4 +1,4 @@
-"""A model without memory for its weights, until they come from somewhere else."""
+"""A model of the right shapes on PyTorch's meta device, without memory: loading starts from it."""
 import torch
 from torch.overrides import TorchFunctionMode
 

@@ -1,4 +1,4 @@
-"""The two ways in which weights fail to arrive.
+"""The two errors of loading: weights that cannot be used, and files that cannot be fetched.
 
 Imports nothing, so that a program can catch them without loading torch.
 """

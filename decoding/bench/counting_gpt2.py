@@ -1,4 +1,6 @@
-"""A GPT-2 of official shape that counts: after token id i it predicts i + 1 (mod n_vocab).
+"""A GPT-2 of official size to time without official weights; its right answer is known: it counts.
+
+After token id i it predicts i + 1 (mod n_vocab).
 
 Token ids sit on circles: embedding e(i) = [cos(w_j i), sin(w_j i)], so that "the next id" is one
 rotation. The MLP of the first block applies it (a GELU far in its linear range); the other blocks

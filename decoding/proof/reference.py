@@ -1,4 +1,4 @@
-"""Answers found in another way, slow and obvious, with which the project's own are compared."""
+"""Probabilities and p-values computed slowly and obviously, to compare the project's own with."""
 import math
 from collections.abc import Sequence
 
