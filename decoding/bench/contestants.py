@@ -26,8 +26,8 @@ Run = Callable[[int, int], list[int]]  # (new tokens, gamma) -> their ids
 def load_both(folder: Path, dtype: torch.dtype, tokens_per_pass: tuple[int, ...],
               options: argparse.Namespace) -> tuple[dict[int, GPT2], Any]:
     """Load the same weights into our model, one laid out for each size of pass, and into theirs."""
-    theirs = GPT2LMHeadModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
-    theirs = theirs.eval().to(options.device)
+    theirs = GPT2LMHeadModel.from_pretrained(folder, attn_implementation="sdpa")
+    theirs = theirs.eval().to(options.device, dtype)  # not all versions call the argument dtype
     theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
     ours = {n: load_fast(folder, options.device, dtype, options.linear, n) for n in tokens_per_pass}
     return ours, theirs
