@@ -41,9 +41,10 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         k = min(gamma.choose(), request.room(len(tokens), drafter.n_ctx))
         # 2. draft: k tokens, fewer if the drafter has no more, and the rows they were drawn from
         drafted, q = propose(drafter, tokens, k, target.config.n_vocab, sampling, generator)
+        k = len(drafted)
         observer.lap("draft")
         # 3. verify: one pass over all that the target has not read, the drafted tokens included
-        logits = feed(target, cache, tokens, drafted, last=len(drafted) + 1)  # (., n_vocab)
+        logits = feed(target, cache, tokens, drafted, last=k + 1)  # (k + 1, n_vocab)
         observer.lap("verify")
         # 4. accept: n of the drafted tokens, and one token more
         p = to_probs(logits, sampling)

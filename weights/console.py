@@ -56,6 +56,16 @@ def real(low: float, high: float, what: str, low_allowed: bool) -> Callable[[str
     return parse
 
 
+def add_machine_options(parser: argparse.ArgumentParser) -> None:
+    """Add --device, --dtype and --linear: where and how a model is run."""
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
+        help="where to run (default: %(default)s)")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
+        help="number format of the weights (default: %(default)s)")
+    parser.add_argument("--linear", choices=["auto", "plain"], default="auto",
+        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
+
+
 def run_program(program: str, body: Callable[[], int | None], *,
                 failures: tuple[type[Exception], ...] = (DownloadError,),
                 smaller: str = "a smaller model") -> int:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from decoding.bench.prompts import default_prompts, read_prompts
 from weights.config import read_context
-from weights.console import LARGEST_SEED, SAME_SEED, OneLineParser, real, whole
+from weights.console import (
+    LARGEST_SEED,
+    SAME_SEED,
+    OneLineParser,
+    add_machine_options,
+    real,
+    whole,
+)
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
@@ -47,12 +54,7 @@ def make_parser() -> OneLineParser:
         help="stop at end-of-text (default: go on, so that all runs have the same length)")
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
         help=f"of the sampled runs: {SAME_SEED} (default: 0)")
-    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
-        help="where to run (default: %(default)s)")
-    add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
-        help="number format of the weights (default: %(default)s)")
-    add("--linear", choices=["auto", "plain"], default="auto",
-        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
+    add_machine_options(parser)
     add("--out", metavar="DIR",
         help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
     add("--resume", action="store_true",

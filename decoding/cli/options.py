@@ -8,7 +8,14 @@ import secrets
 import sys
 
 from decoding.gamma import DEFAULT_GAMMA
-from weights.console import LARGEST_SEED, SAME_SEED, OneLineParser, real, whole
+from weights.console import (
+    LARGEST_SEED,
+    SAME_SEED,
+    OneLineParser,
+    add_machine_options,
+    real,
+    whole,
+)
 from weights.errors import WeightsError
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, KNOWN_NAMES, resolve
 
@@ -58,12 +65,7 @@ def make_parser() -> OneLineParser:
              "same text in both modes")
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED),
         help=f"repeat a sampled run: {SAME_SEED} (default: drawn, and printed)")
-    add("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
-        help="where to run (default: %(default)s)")
-    add("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
-        help="number format of the weights (default: %(default)s)")
-    add("--linear", choices=["auto", "plain"], default="auto",
-        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
+    add_machine_options(parser)
     add("--compile", action="store_true",
         help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")

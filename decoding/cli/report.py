@@ -57,7 +57,8 @@ def reason(baseline: Generation, speculative: Generation, advice: str) -> str:
     sentence = (f"{rounds} pass{'es' * (rounds > 1)} of the target instead of {n}; a round cost "
                 f"{cost:.2f} plain steps and gave {gave:.2f} tokens, ")
     if cost < 0.95:  # but every round has a step in it
-        return sentence + "which cannot be: the machine was busy, run it again."
+        return sentence + ("so the two were not timed alike: the machine was busy, or one text "
+                           "is much longer; run it again.")
     return sentence + f"so {outcome(gave / cost, advice)}"
 
 

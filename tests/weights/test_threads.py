@@ -52,3 +52,14 @@ def test_nothing_is_bound_where_it_would_harm_or_the_user_said_otherwise(variabl
     found = start(**variables)
     assert found["same"] and found["child"] and found["alone"] == 0
     assert "core" not in found["said"]
+
+
+@several_cores
+def test_once_torch_is_there_nothing_is_claimed():
+    script = "import torch\n" + SCRIPT
+    variables = environment()
+    del variables["OMP_PROC_BIND"]
+    variables["OMP_NUM_THREADS"] = str(len(os.sched_getaffinity(0)))
+    done = run_script(script, env=variables)
+    found = json.loads(done.stdout)
+    assert found["same"] and found["alone"] == 0 and "core" not in found["said"]
