@@ -325,9 +325,10 @@ def test_a_foreign_checkpoint_is_refused_and_stays(what, text, tmp_path, monkeyp
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_out_of_memory_is_one_line(text, tmp_path, capsys):
-    """No machine has an address for each of so many weights."""
-    assert train(text, tmp_path / "out", SMALL + f" --target 1,1,{10**12}") == 1
+@pytest.mark.parametrize("option", [f"--target 1,1,{10**12}", f"--batch {10**14}"])
+def test_out_of_memory_is_one_line_and_leaves_nothing(text, tmp_path, capsys, option):
+    """No machine has an address for each of so many weights, or ids in the first step."""
+    assert train(text, tmp_path / "out", f"{SMALL} {option}") == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("python -m weights.train: out of memory (")
     assert last.endswith("try a smaller --batch, --context or --target")
