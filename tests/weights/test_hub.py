@@ -238,3 +238,21 @@ except WeightsError as error:
                   "vocab_size": n_vocab}
         with hub_server({"config.json": json.dumps(config).encode()}) as endpoint:
             assert words in python(code, endpoint, tmp_path / str(n_vocab))[-1]
+
+
+def test_a_prompt_too_long_for_a_repository_is_refused_before_its_weights_are_fetched(tmp_path):
+    config = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 8, "vocab_size": 50257,
+              "n_positions": 9}
+    code = """
+import contextlib, io
+from decoding.generate import main
+for words in (10, 9):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code = main(["--target", "my/own", "--mode", "baseline", " a" * words])
+    print(code, said.getvalue().strip())
+"""
+    with hub_server({"config.json": json.dumps(config).encode()}) as endpoint:
+        long, fits = python(code, endpoint, tmp_path)
+    assert long.startswith("2 ") and "10 tokens, but the target's context is 9" in long
+    assert "no model.safetensors" in fits  # now it is the weights' turn
