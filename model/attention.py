@@ -9,20 +9,21 @@ from torch import Tensor
 from model.kv_cache import KVCache
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
+def attend(q: Tensor, kv: Tensor, mask: Tensor | None,
            cache: KVCache | None, layer: int) -> Tensor:
     """Return what each new token reads from the tokens it may look at, (B, T, n_head * d_head).
 
-    q, k, v: of the new tokens, (B, n_head, T, d_head) each.
+    q: queries of the new tokens, (B, n_head, T, d_head).
+    kv: their keys and values, (2, B, n_head, T, d_head).
     mask: added to the scores, (T, S) or (B, 1, T, S): 0 = visible, -inf = hidden; see `block_mask`.
     cache: keys and values of earlier tokens; this layer's new ones are stored in it.
     """
     if cache is not None:
-        k, v = cache.store(layer, k, v)  # (B, n_head, S, d_head)
+        kv = cache.store(layer, kv)  # (2, B, n_head, S, d_head)
     # Without a mask every token sees all there is: right for one new token. A block before an empty
     # cache is "causal", the plain lower triangle. A block after a cached prefix needs a mask.
     causal = mask is None and q.shape[2] > 1
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+    y = F.scaled_dot_product_attention(q, kv[0], kv[1], attn_mask=mask, is_causal=causal)
     return y.transpose(1, 2).flatten(2)  # (B, T, n_head * d_head)
 
 

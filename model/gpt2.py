@@ -60,8 +60,8 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None, cache: KVCache | None, layer: int) -> Tensor:
         B, T, n_embd = x.shape
         qkv = self.c_attn(x).view(B, T, 3, self.n_head, n_embd // self.n_head)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, n_head, T, d_head)
-        return self.c_proj(attend(q, k, v, mask, cache, layer))  # (B, T, n_embd)
+        qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, B, n_head, T, d_head)
+        return self.c_proj(attend(qkv[0], qkv[1:], mask, cache, layer))  # (B, T, n_embd)
 
 
 class MLP(nn.Module):

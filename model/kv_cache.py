@@ -15,9 +15,11 @@ class KVCache:
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         if capacity < 0:
             raise ValueError(f"capacity must not be negative, but is {capacity}")
-        shape = (n_layer, batch, n_head, capacity, d_head)
-        self.keys = torch.zeros(shape, device=device, dtype=dtype)
-        self.values = torch.zeros(shape, device=device, dtype=dtype)
+        memory = torch.zeros(n_layer, 2, batch, n_head, capacity, d_head,
+                             device=device, dtype=dtype)
+        self.keys, self.values = memory[:, 0], memory[:, 1]  # (n_layer, B, n_head, capacity, d_head)
+        # The same by layers: one copy stores both keys and values.
+        self.layers = [memory[layer] for layer in range(n_layer)]
         self.length = 0
 
     @property
@@ -25,20 +27,18 @@ class KVCache:
         """The most positions that fit."""
         return self.keys.shape[3]
 
-    def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def store(self, layer: int, kv: Tensor) -> Tensor:
         """Write T new positions of one layer after `length`; return all keys and values up to them.
 
-        k, v: (B, n_head, T, d_head). Returns two views (B, n_head, length + T, d_head). `length`
-        itself moves only when every layer is written, with `extend`, so that a forward pass cut
-        short leaves the cache as it was. Raises ValueError if they do not fit.
+        kv: keys and values, (2, B, n_head, T, d_head). Returns a view (2, B, n_head, length + T,
+        d_head). `length` itself moves only when every layer is written, with `extend`, so that a
+        forward pass cut short leaves the cache as it was. Raises ValueError if they do not fit.
         """
-        end = self.length + k.shape[2]
+        end = self.length + kv.shape[3]
         if end > self.capacity:
             raise ValueError(f"the cache holds {self.capacity} positions, but {end} are needed")
-        keys, values = self.keys[layer].narrow(2, 0, end), self.values[layer].narrow(2, 0, end)
-        keys.narrow(2, self.length, end - self.length).copy_(k)
-        values.narrow(2, self.length, end - self.length).copy_(v)
-        return keys, values
+        self.layers[layer].narrow(3, self.length, end - self.length).copy_(kv)
+        return self.layers[layer].narrow(3, 0, end)
 
     def extend(self, n: int) -> None:
         """Count the n positions that every layer has stored."""

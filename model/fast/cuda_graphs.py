@@ -105,15 +105,14 @@ class Slots(KVCache):
     """A cache as a block of fixed shape sees it: a tensor says where to write, and all is read."""
 
     def __init__(self, cache: KVCache, positions: Tensor) -> None:
-        self.keys, self.values, self.positions = cache.keys, cache.values, positions
+        self.layers, self.positions = cache.layers, positions
 
-    def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def store(self, layer: int, kv: Tensor) -> Tensor:
         """Write the new keys and values of one layer; return all of them, whether seen or not.
 
-        k, v: (1, n_head, size, d_head). Returns two tensors (1, n_head, capacity, d_head).
+        kv: (2, 1, n_head, size, d_head). Returns (2, 1, n_head, capacity, d_head).
         """
-        return (self.keys[layer].index_copy_(2, self.positions, k),
-                self.values[layer].index_copy_(2, self.positions, v))
+        return self.layers[layer].index_copy_(3, self.positions, kv)
 
 
 def record(forward: Callable[[], Tensor]) -> Callable[[], Tensor]:

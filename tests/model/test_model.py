@@ -167,7 +167,8 @@ def test_cache_is_allocated_once_and_length_is_its_only_state():
         cache.truncate(kept)
         assert cache.length == kept
     assert (cache.keys.data_ptr(), cache.values.data_ptr()) == memory
-    assert set(vars(cache)) == {"keys", "values", "length"}
+    assert set(vars(cache)) == {"keys", "values", "layers", "length"}
+    assert cache.layers[2].data_ptr() == cache.keys[2].data_ptr()  # the same memory
 
 
 @torch.no_grad()
