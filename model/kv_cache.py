@@ -15,9 +15,10 @@ class KVCache:
                  device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         if capacity < 0:
             raise ValueError(f"capacity must not be negative, but is {capacity}")
-        memory = torch.zeros(n_layer, 2, batch, n_head, capacity, d_head,
-                             device=device, dtype=dtype)
-        self.keys, self.values = memory[:, 0], memory[:, 1]  # (n_layer, B, n_head, capacity, d_head)
+        shape = (n_layer, 2, batch, n_head, capacity, d_head)
+        memory = torch.zeros(shape, device=device, dtype=dtype)
+        # Two views, (n_layer, B, n_head, capacity, d_head) each.
+        self.keys, self.values = memory[:, 0], memory[:, 1]
         # The same by layers: one copy stores both keys and values.
         self.layers = [memory[layer] for layer in range(n_layer)]
         self.length = 0
