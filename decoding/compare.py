@@ -123,5 +123,7 @@ def identity_line(difference: Difference | None, show: Callable[[int], str]) -> 
                        for token in (difference.baseline, difference.speculative))
     gap = ("" if difference.gap is None else
            f", logit gap {difference.gap:.2g}, rounding explains {difference.limit:.2g}")
-    return (f"ids identical: no, at new token {difference.index} after the same text: "
-            f"{expected} (baseline), {found} (speculative){gap}: {difference.verdict}")
+    rest = "; the text after it is the plain loop's choice, too"
+    return (f"ids identical: no, difference at new token {difference.index}: "
+            f"{expected} (baseline), {found} (speculative){gap}: {difference.verdict}"
+            + rest * (difference.verdict == "near-tie"))

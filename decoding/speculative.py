@@ -144,7 +144,8 @@ def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
     Raises ValueError if its vocabulary, where it names one, has another size than the target's.
     """
     expected = target.config.n_vocab
-    found = draft.config.n_vocab if isinstance(draft, Model) else getattr(draft, "n_vocab", expected)
+    described = draft.config if isinstance(draft, Model) else draft
+    found = getattr(described, "n_vocab", expected)
     if found != expected:
         raise ValueError(f"the draft has {found} tokens in its vocabulary, the target {expected}")
     return ModelDrafter(draft) if isinstance(draft, Model) else draft

@@ -10,10 +10,10 @@ from time import perf_counter
 
 import torch
 
-from decoding.feed import Model
+from decoding.feed import NOTHING, Model
 from decoding.observer import synchronize
 from decoding.result import Round
-from decoding.sampling import Sampling, to_probs
+from decoding.sampling import Sampling, to_host, to_probs
 
 REPEATS = 7
 
