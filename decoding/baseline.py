@@ -54,7 +54,7 @@ def decode(model: Model, request: Request, observer: Observer) -> Iterator[Round
     while reason is None:
         observer.begin()
         p = to_probs(feed(model, cache, tokens), request.sampling)  # (1, n_vocab)
-        tokens += to_host(choose(p, request.sampling, request.generator), p)
+        tokens += to_host([choose(p, request.sampling, request.generator)], p)
         reason = request.finish_reason(tokens)
         lengths = rewind(cache, len(tokens) - 1)  # forgets nothing here; the speculative loop does
         yield Round([], 0, tokens[-1], "bonus", lengths, None, reason, **observer.notes())

@@ -114,7 +114,9 @@ def interpolate(costs: dict[int, float], k: int) -> float:
 
 def as_gamma(gamma: int | Gamma) -> Gamma:
     """Return an object with `choose` and `learn`. Raises ValueError for what cannot be one."""
-    if isinstance(gamma, (int, Integral)) and not isinstance(gamma, bool):  # numpy's, too
+    if isinstance(gamma, (int, Integral)):  # numpy's, too
+        if isinstance(gamma, bool):
+            raise ValueError(f"gamma must be a whole number, not {gamma}")
         if gamma < 0:
             raise ValueError(f"gamma must be at least 0, not {gamma}")
         return FixedGamma(int(gamma))

@@ -124,17 +124,17 @@ def choose(probs: Tensor, sampling: Sampling, generator: Generator) -> Tensor:
     return draw(probs, generator).clamp(max=probs.shape[-1] - 1)
 
 
-def to_host(ids: Tensor, p: Tensor, *q: Tensor) -> list[int]:
+def to_host(ids: list[Tensor], p: Tensor, *q: Tensor) -> list[int]:
     """Return ids as Python numbers, once it is seen that p and q are distributions.
 
     It is the one call in a round that waits for the device, so both come in one tensor of floats,
     which hold every id below 2^24 exactly.
-    ids: (n,)
+    ids: each (n,)
     p, q: (rows, n_vocab), the target's distributions, and the draft's if there is one.
     Raises ValueError, with the model and what to do, for rows of NaN.
     """
-    n = len(ids)
-    numbers = torch.cat([ids, p[:, 0], *(rows[:, 0] for rows in q)]).tolist()  # one of a row tells
+    n = sum(map(len, ids))
+    numbers = torch.cat([*ids, p[:, 0], *(rows[:, 0] for rows in q)]).tolist()  # one of a row tells
     if math.isnan(sum(numbers)):
         who = "target" if math.isnan(sum(numbers[: n + len(p)])) else "draft"
         raise ValueError(

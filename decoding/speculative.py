@@ -51,8 +51,7 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         drafted, q = drafted.to(p.device), q.to(p.device)
         n, token, u = rule(drafted, q, p, generator)
         # 5. emit: what was accepted, and the token after it
-        verdict = to_host(torch.cat([n, token, drafted]), p, q)
-        ids, accepted, extra, kind = settle(verdict, request.eos)
+        ids, accepted, extra, kind = settle(to_host([n, token, drafted], p, q), request.eos)
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round

@@ -17,9 +17,10 @@ from model.kv_cache import KVCache
 from tests.commands import ask
 from weights import load_fast, load_tokenizer
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = (pytest.param("float32", marks=pytest.mark.slow), "bfloat16",
+          pytest.param("float16", marks=pytest.mark.slow))
 OPENINGS = ("Once upon a time, there was a little girl", "A king had three sons", "The old woman")
-LENGTH = 40
+LENGTH = 30
 
 
 def accept_all(drafted, q, p, generator):
@@ -144,7 +145,6 @@ def test_honest_runs_are_left_alone(dtype, loaded):
     for opening in OPENINGS:
         prompt = tokenizer.encode(opening)
         plain = autoregressive(target, prompt, LENGTH).tokens
-        for gamma in (1, 4):
-            run = speculative_greedy(target, draft, prompt, LENGTH, gamma=gamma)
-            found = first_difference(target, prompt, plain, run.tokens, run.gamma + 1)
-            assert found is None or found.verdict == "near-tie", (opening, gamma, found)
+        run = speculative_greedy(target, draft, prompt, LENGTH, gamma=4)
+        found = first_difference(target, prompt, plain, run.tokens)
+        assert found is None or found.verdict == "near-tie", (opening, found)
