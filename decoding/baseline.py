@@ -10,7 +10,7 @@ from decoding.feed import Model, feed, prefill, rewind
 from decoding.observer import Observer
 from decoding.random import Generator, new_generator
 from decoding.result import Generation, Round
-from decoding.sampling import GREEDY, Sampling, choose, to_probs
+from decoding.sampling import GREEDY, Sampling, choose, to_host, to_probs
 from decoding.stopping import Request, check_request
 
 
@@ -34,7 +34,7 @@ def autoregressive_rounds(model: Model, prompt: list[int], max_new_tokens: int, 
                           sampling: Sampling = GREEDY, eos: int | None = None,
                           generator: Generator | None = None) -> Iterator[Round]:
     """Do the same, one token at a time: each Round is one bonus token, with nothing drafted."""
-    check_request(model.config, prompt, max_new_tokens)
+    check_request(model.config, prompt, max_new_tokens, eos)
     request = Request(list(prompt), len(prompt) + max_new_tokens, model.config.n_ctx, sampling, eos,
                       generator or new_generator())
     return decode(model, request, Observer())
@@ -54,7 +54,7 @@ def decode(model: Model, request: Request, observer: Observer) -> Iterator[Round
     while reason is None:
         observer.begin()
         p = to_probs(feed(model, cache, tokens), request.sampling)  # (1, n_vocab)
-        tokens.append(int(choose(p, request.sampling, request.generator)))
+        tokens += to_host([choose(p, request.sampling, request.generator)], p)
         reason = request.finish_reason(tokens)
         lengths = rewind(cache, len(tokens) - 1)  # forgets nothing here; the speculative loop does
         yield Round([], 0, tokens[-1], "bonus", lengths, None, reason, **observer.notes())

@@ -65,7 +65,11 @@ class Coupled:
         logits = self.model.forward(tokens, cache, last)[0]  # (last, n_vocab)
         if len(logits) == 0:
             return logits[None]
-        first = end - len(logits) + 1  # the position whose token the first row is about
+        # the position whose token the first row is about
+        return self.add_noise(logits, end - len(logits) + 1)[None]
+
+    def add_noise(self, logits: Tensor, first: int) -> Tensor:
+        """Return log p + noise, (last, n_vocab), of logits about the positions from `first` on."""
         noise = torch.stack([self.noise.row(first + i, self.config.n_vocab, logits.device)
                              for i in range(len(logits))])
-        return (to_probs(logits, self.sampling).log() + noise)[None]
+        return to_probs(logits, self.sampling).log() + noise

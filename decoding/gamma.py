@@ -5,6 +5,7 @@ The loop asks `choose()` before each round and tells `learn(round)` after it. Im
 from __future__ import annotations
 
 from collections import deque
+from numbers import Integral
 from statistics import median_low
 from typing import TYPE_CHECKING, Protocol
 
@@ -113,10 +114,12 @@ def interpolate(costs: dict[int, float], k: int) -> float:
 
 def as_gamma(gamma: int | Gamma) -> Gamma:
     """Return an object with `choose` and `learn`. Raises ValueError for what cannot be one."""
-    if isinstance(gamma, int):
+    if isinstance(gamma, (int, Integral)):  # numpy's, too
+        if isinstance(gamma, bool):
+            raise ValueError(f"gamma must be a whole number, not {gamma}")
         if gamma < 0:
             raise ValueError(f"gamma must be at least 0, not {gamma}")
-        return FixedGamma(gamma)
+        return FixedGamma(int(gamma))
     if not hasattr(gamma, "learn"):
         raise ValueError("gamma must be a whole number or an object like AdaptiveGamma(), "
                          f"not {gamma!r}")
@@ -125,4 +128,4 @@ def as_gamma(gamma: int | Gamma) -> Gamma:
 
 def most(gamma: int | Gamma) -> int:
     """Return the most tokens that may be drafted in a round with this gamma."""
-    return gamma if isinstance(gamma, int) else gamma.largest
+    return as_gamma(gamma).largest

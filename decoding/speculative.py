@@ -17,7 +17,7 @@ from decoding.gamma import DEFAULT_GAMMA, FixedGamma, Gamma, as_gamma, most
 from decoding.observer import Observer
 from decoding.random import Generator, new_generator
 from decoding.result import Generation, Round
-from decoding.sampling import GREEDY, UNCHANGED, Sampling, to_probs
+from decoding.sampling import GREEDY, UNCHANGED, Sampling, to_host, to_probs
 from decoding.stopping import Request, check_request
 
 Rule = Callable[[Tensor, Tensor, Tensor, Generator], Acceptance]
@@ -51,7 +51,7 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         drafted, q = drafted.to(p.device), q.to(p.device)
         n, token, u = rule(drafted, q, p, generator)
         # 5. emit: what was accepted, and the token after it
-        ids, accepted, extra, kind = settle(n, token, drafted, request.eos)
+        ids, accepted, extra, kind = settle(to_host([n, token, drafted], p, q), request.eos)
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
@@ -63,19 +63,15 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         yield round
 
 
-def settle(n: Tensor, token: Tensor, drafted: Tensor,
-           eos: int | None) -> tuple[list[int], int, int | None, str]:
+def settle(numbers: list[int], eos: int | None) -> tuple[list[int], int, int | None, str]:
     """Return the drafted ids, how many are kept, the extra token or None, and its kind.
 
-    n: (1,) how many the rule accepted.
-    token: (1,) what it put after them.
-    drafted: (k,)
+    numbers: how many the rule accepted, the token it put after them, and the drafted ids.
 
     If end-of-text is among the accepted, the text ends with it: what the rule decided about later
     tokens does not count.
     """
-    # The one call in a round that waits for the device.
-    kept, extra, *ids = torch.cat([n, token, drafted]).tolist()
+    kept, extra, *ids = numbers
     if eos in ids[:kept]:
         return ids, ids.index(eos) + 1, None, "none"
     return ids, kept, extra, "bonus" if kept == len(ids) else "correction"
@@ -127,7 +123,7 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     trace: keep in each Round what was computed, and the time of each phase.
     Raises ValueError for what cannot be served.
     """
-    check_request(target.config, prompt, max_new_tokens)
+    check_request(target.config, prompt, max_new_tokens, eos)
     gamma = as_gamma(gamma)
     drafter = as_drafter(draft, target) if gamma.largest > 0 else Silent(target.config.n_vocab)
     if max_new_tokens == 0:
@@ -144,14 +140,14 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
 def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
     """Return a drafter, made of a model if need be.
 
-    Raises ValueError if the model's vocabulary has another size than the target's.
+    Raises ValueError if its vocabulary, where it names one, has another size than the target's.
     """
-    if not isinstance(draft, Model):
-        return draft
-    if draft.config.n_vocab != target.config.n_vocab:
-        raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
-                         f"the target {target.config.n_vocab}")
-    return ModelDrafter(draft)
+    expected = target.config.n_vocab
+    described = draft.config if isinstance(draft, Model) else draft
+    found = getattr(described, "n_vocab", expected)
+    if found != expected:
+        raise ValueError(f"the draft has {found} tokens in its vocabulary, the target {expected}")
+    return ModelDrafter(draft) if isinstance(draft, Model) else draft
 
 
 def usual_rule(sampling: Sampling) -> Rule:

@@ -1,9 +1,10 @@
 """What is asked for, what is refused, and when a text ends."""
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decoding.feed import Config
 from decoding.random import Generator
-from decoding.sampling import Sampling
+from decoding.sampling import Sampling, is_whole
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,11 @@ class Request:
         return "context" if len(tokens) > self.n_ctx else None
 
 
-def check_request(config: Config, prompt: list[int], max_new_tokens: int) -> None:
+def check_request(config: Config, prompt: list[int], max_new_tokens: int,
+                  eos: int | None = None) -> None:
     """Raise ValueError, with what is wrong in one line, for a request that cannot be served."""
-    if isinstance(prompt, str) or not all(isinstance(token, int) for token in prompt):
+    if (not isinstance(prompt, Sequence) or isinstance(prompt, (str, bytes))
+            or not all(map(is_whole, prompt))):
         raise ValueError("the prompt must be a list of token ids, as tokenizer.encode returns it, "
                          f"not a {type(prompt).__name__} like {str(prompt)[:20]!r}")
     if len(prompt) == 0:
@@ -52,6 +55,9 @@ def check_request(config: Config, prompt: list[int], max_new_tokens: int) -> Non
     if not all(0 <= token < config.n_vocab for token in prompt):
         raise ValueError("the prompt has ids that are not among the model's "
                          f"{config.n_vocab} tokens")
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+    if not is_whole(max_new_tokens) or max_new_tokens < 0:
         raise ValueError("max_new_tokens must be a whole number of at least 0, "
                          f"not {max_new_tokens!r}")
+    if eos is not None and not (is_whole(eos) and 0 <= eos < config.n_vocab):
+        raise ValueError(f"eos must be one id of the model's {config.n_vocab} tokens, or None, "
+                         f"not {eos!r}")

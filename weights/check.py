@@ -68,11 +68,9 @@ def check(name: str) -> tuple[bool, str]:
 
 def check_continuation(model, prompt: list[int], expected: list[int]) -> tuple[bool, str]:
     """Return whether the greedy continuation of the prompt is the known one, and a sentence."""
-    import torch
-
     tokens = list(prompt)
     for _ in expected:
-        tokens.append(model(torch.tensor([tokens]))[0, -1].argmax().item())
+        tokens.append(logits_of(model, tokens)[-1].argmax().item())
     got = tokens[len(prompt):]
     return got == expected, (f"greedy decoding of {prompt} was expected to give {expected} "
                              f"and gave {got}")
@@ -83,12 +81,25 @@ def check_loss(model, tokens: list[int]) -> tuple[bool, str]:
     import torch
     import torch.nn.functional as F
 
-    logits = model(torch.tensor([tokens]))[0]
+    logits = logits_of(model, tokens)
     loss = F.cross_entropy(logits[:-1], torch.tensor(tokens[1:])).item()
-    passed = bool(logits.isfinite().all()) and loss < MOST_NATS_PER_TOKEN
+    passed = loss < MOST_NATS_PER_TOKEN
     return passed, ("no continuation to compare with is known for it, so this is the weaker check: "
                     f"{loss:.2f} nats per token on plain English, "
                     f"expected below {MOST_NATS_PER_TOKEN}")
+
+
+def logits_of(model, tokens: list[int]):
+    """Return the logits after each token, (T, n_vocab). Raises WeightsError if one is no number."""
+    import torch
+
+    from weights.errors import WeightsError
+
+    logits = model(torch.tensor([tokens]))[0]
+    if not logits.isfinite().all():
+        raise WeightsError("the model computes NaN or infinity instead of logits: its weights are "
+                           "damaged, or training went wrong; fetch it again, or train it again")
+    return logits
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import torch
 from decoding.feed import Model
 from decoding.observer import synchronize
 from decoding.result import Round
-from decoding.sampling import Sampling, to_probs
+from decoding.sampling import Sampling, to_host, to_probs
 
 REPEATS = 7
 
@@ -103,4 +103,5 @@ def noise_free_alpha(target: Model, draft: Model, prompt: list[int], new_tokens:
     text = torch.tensor([prompt + new_tokens[:-1]])
     p, q = (to_probs(model.forward(text, None, last=len(new_tokens))[0], sampling)
             for model in (target, draft))
+    to_host([], p, q.to(p.device))  # refuses NaN
     return torch.minimum(p, q.to(p.device)).sum(-1).mean().item()

@@ -69,7 +69,8 @@ def near_tie(pair: Pair, arm: Arm, task: Task, expected: list[int],
 
     Raises NotLossless, with the position, if it is more than a near-tie.
     """
-    difference = first_difference(pair.target, list(task.prompt), expected, found)
+    block = arm.gamma + 1 if arm.cache in ("both", "target") else len(found)
+    difference = first_difference(pair.target, list(task.prompt), expected, found, block)
     if difference is not None and difference.verdict != "near-tie":
         raise NotLossless(f"{arm.name}, prompt {task.kind}, {task.length} tokens: "
                           f"{identity_line(difference, pair.name)}")

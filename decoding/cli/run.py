@@ -98,8 +98,11 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
         console.say(lossless(shared_noise=session.noise is not None))
     result: dict = {"speedup": speedup(baseline, speculative)}
     if session.loop_sampling.greedy:
+        if baseline.tokens != speculative.tokens:
+            console.say("the texts part: reading them again, token by token and in blocks")
+        block = len(speculative.tokens) if session.options.no_cache else speculative.gamma + 1
         difference = first_difference(session.coupled(session.model), session.prompt.ids,
-                                      baseline.tokens, speculative.tokens)
+                                      baseline.tokens, speculative.tokens, block)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None
         if difference is not None:
