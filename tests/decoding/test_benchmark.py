@@ -28,8 +28,8 @@ from tests.decoding.test_compare import tied_model
 SHORT = ["--gammas", "1", "3", "--lengths", "6", "--temperatures", "0", "1", "--repeats", "2"]
 COSTS = Costs(10, target=[0.10, 0.11, 0.12, 0.15, 0.2], draft=[0.02] * 5)
 SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "cpu", "threads": 2,
-            "linear": "plain", "seed": 0, "end_of_text": "off", "processor": "an abacus",
-            "torch": "2", "python": "3"}
+            "layout": "plain", "draft_layout": "plain", "seed": 0, "end_of_text": "off",
+            "processor": "an abacus", "torch": "2", "python": "3"}
 
 
 @pytest.fixture(scope="module")

@@ -63,9 +63,9 @@ def test_one_text_may_end_before_the_other():
         assert {difference.baseline, difference.speculative} == {None, 5}
 
 
-@pytest.mark.parametrize("linear", ["auto", "plain"])
-def test_half_precision_is_scored_again_in_float32(linear):
-    model = pack(tied_model(2**-5, torch.bfloat16), linear)
+@pytest.mark.parametrize("layout", ["auto", "plain"])
+def test_half_precision_is_scored_again_in_float32(layout):
+    model = pack(tied_model(2**-5, torch.bfloat16), layout)
     logits, _ = score(model, PROMPT)
     assert logits.dtype == torch.float32
     assert (logits[4] - logits[5]).item() == 8 * 2**-5
