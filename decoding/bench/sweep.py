@@ -101,8 +101,9 @@ def recorded_settings(folder: Path) -> Row:
 
 def read_settings(options: argparse.Namespace, pair: Pair) -> Row:
     """Return the settings that all rows of one table share."""
-    return {"target": options.target, "draft": options.draft, "dtype": dtype_name(pair.target.dtype),
-            "layout": layout_name(pair.target), "draft_layout": layout_name(pair.draft), "seed": options.seed,
+    return {"target": options.target, "draft": options.draft,
+            "dtype": dtype_name(pair.target.dtype), "layout": layout_name(pair.target),
+            "draft_layout": layout_name(pair.draft), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off",
             **machine(pick_device(options.device))}
 

@@ -46,7 +46,8 @@ def choose(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
     totals = dict.fromkeys(candidates, 0.0)
     for n in {1, tokens}:
         xs = [like.new_ones(1, n, width) for width in widths]
-        calls = {key: partial(apply, layers, xs) for key, layers in candidates.items()}
+        calls: dict[Key, Callable[[], None]] = {
+            key: partial(apply, layers, xs) for key, layers in candidates.items()}
         for key, samples in clean_samples(calls).items():
             if len(samples) < FEWEST:
                 totals[key] += 0 if key == preferred else math.inf  # nothing is said against it

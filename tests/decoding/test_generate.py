@@ -90,7 +90,7 @@ def test_each_mode_runs_what_it_says(pair, capsys, mode):
 def test_the_models_are_loaded_as_asked(pair, generate, dtype, layout):
     """With fewer bits the text is another one, and it is that of models loaded so."""
     def load(path, tokens_per_pass):
-        models.append(load_fast(path, "cpu", getattr(torch, dtype), linear, tokens_per_pass))
+        models.append(load_fast(path, "cpu", getattr(torch, dtype), layout, tokens_per_pass))
         return models[-1]
 
     models, sampled = [], {"sampling": Sampling(), "seed": 6}
@@ -106,7 +106,7 @@ def test_the_models_are_loaded_as_asked(pair, generate, dtype, layout):
 @pytest.mark.parametrize("options, rows",
                          [(["--gamma", "2"], [3, 2]), (["--gamma", "auto"], [9, 2]),
                           (["--mode", "baseline"], [1])])
-def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, choose, options, rows):
+def test_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, choose, options, rows):
     """That shows in their speed, and in what was timed."""
     timed = choose(PLAIN)
     ask(capsys, *pair[:2 * len(rows)], *options, "--max-new-tokens", 3)

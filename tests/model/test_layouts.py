@@ -19,6 +19,7 @@ from decoding import autoregressive, speculative_greedy
 from decoding.proof.toys import Spy
 from model import GPT2, GPT2Config
 from model.decoder import TiedHead
+from model.fast import timing
 from model.fast.layouts import (
     CHOICES,
     MOST_TOKENS,
@@ -29,11 +30,10 @@ from model.fast.layouts import (
     layout_name,
     pack,
 )
-from model.fast import timing
 from model.fast.onednn import OneDNNLinear, alike, order_for, reorder
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
-from model.fast.strips import StripLinear
 from model.fast.packed import has_kernel
+from model.fast.strips import StripLinear
 from model.fast.timing import sample
 from model.meta import without_memory
 from weights import load_fast, load_model
