@@ -113,8 +113,9 @@ class Session:
         how += "" if self.noise is None else ", shared Gumbel noise"
         graphs = ", CUDA graphs" if options.compile else ""
         threads = describe_threads(torch.get_num_threads())
-        return (f"target {options.target}{draft}, {how}; "
-                f"{dtype_name(self.dtype)} on {self.device}, {threads}, layout {layout_name(self.model)}{graphs}")
+        layout = layout_name(self.model)
+        return (f"target {options.target}{draft}, {how}; {dtype_name(self.dtype)} on "
+                f"{self.device}, {threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
         """Return the text of new ids, without end-of-text; half a character is U+FFFD."""
