@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from model.decoder import Decoder
 from model.meta import NoInitialValues
 
-SECONDS, TURNS = 0.12, 7  # the most time, and clean samples, for each number of tokens
+SECONDS, TURNS = 0.15, 7  # the most time, and clean samples, for each number of tokens
 FEWEST = 5  # clean samples without which nothing is said
 WAITED = 0.02  # share of a sample that threads may have waited for a core
 MARGIN = 1.25  # another layout is taken if it is this many times as fast as the preferred one
@@ -60,12 +60,14 @@ def choose(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
 def clean_samples(calls: dict[Key, Callable[[], None]]) -> dict[Key, list[float]]:
     """Return the seconds of each call's clean samples. The calls take turns."""
     samples: dict[Key, list[float]] = {key: [] for key in calls}
+    end = time.perf_counter() + SECONDS
     for call in calls.values():
         call()  # the first is slow
-    end = time.perf_counter() + SECONDS
-    while min(map(len, samples.values())) < TURNS and time.perf_counter() < end:
+    while min(map(len, samples.values())) < TURNS:
         for key, call in calls.items():
             waited, started = seconds_waited(), time.perf_counter()
+            if started > end:
+                return samples
             call()
             seconds = time.perf_counter() - started
             if seconds_waited() - waited <= WAITED * seconds:
