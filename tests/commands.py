@@ -105,4 +105,4 @@ def write_pair(folder: Path, draft_ctx: int = N_CTX) -> list[str]:
         weights["wpe.weight"] = weights["wpe.weight"][:n_ctx]
         write_folder(folder / name, config, weights, vocabulary, card="")
     return ["--target", str(folder / "target"), "--draft", str(folder / "draft"),
-            "--linear", "plain", "--temperature", "0"]
+            "--layout", "plain", "--temperature", "0"]

@@ -1,10 +1,15 @@
 """What every test assumes: no network, no display, and one thread for small tensors."""
+import atexit
 import os
+import shutil
+from tempfile import mkdtemp
 
 import pytest
 import torch
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub and transformers are imported
+os.environ["XDG_CACHE_HOME"] = mkdtemp(prefix="tests-")  # layouts chosen here, and by programs
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 os.environ["MPLBACKEND"] = "Agg"  # read when matplotlib is imported
 torch.set_num_threads(1)  # many small operations on two contended threads are 50 times slower
 
@@ -38,27 +43,30 @@ def pair(tmp_path_factory):
 
 @pytest.fixture
 def choose(monkeypatch):
-    """Say which layers and which head are quickest, which is else the clock's to say.
+    """Say which layers and which head are taken, which is else for preference and clock to say.
 
     choose(*favourites): the first of them that takes part, or else the last that takes part.
     Returns a list that grows: for each choice the candidates, the tokens, the dtype, the device.
     """
     from model.fast import layouts, onednn
+    from weights.choices import FILE, cache_folder
 
     def choose(*favourites):
         timed = []
+        names = [getattr(favourite, "__name__", favourite) for favourite in favourites]
 
-        def quickest(candidates, like, widths, tokens):
+        def timed_choice(candidates, like, widths, tokens):
             timed.append((list(candidates), tokens, like.dtype, like.device.type))
-            return next((name for name in favourites if name in candidates), list(candidates)[-1])
+            return next((name for name in names if name in candidates), list(candidates)[-1])
 
         forget()
-        monkeypatch.setattr(layouts, "quickest", quickest)
+        monkeypatch.setattr(layouts, "choose", timed_choice)
         return timed
 
     def forget():
-        layouts.FOUND.clear()
-        onednn.strips_for.cache_clear()
+        layouts.CHOICES.clear()
+        onednn.order_for.cache_clear()
+        (cache_folder() / FILE).unlink(missing_ok=True)
 
     yield choose
     forget()

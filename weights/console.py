@@ -57,13 +57,21 @@ def real(low: float, high: float, what: str, low_allowed: bool) -> Callable[[str
 
 
 def add_machine_options(parser: argparse.ArgumentParser) -> None:
-    """Add --device, --dtype and --linear: where and how a model is run."""
+    """Add --device, --dtype and --layout: where and how a model is run."""
     parser.add_argument("--device", choices=["auto", "cpu", "cuda", "mps"], default="auto",
         help="where to run (default: %(default)s)")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32",
-        help="number format of the weights (default: %(default)s)")
-    parser.add_argument("--linear", choices=["auto", "plain"], default="auto",
-        help="matrix products: the fastest there are here, or nn.Linear (default: %(default)s)")
+    parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16", "float16"],
+        default="float32",
+        help="number format of the weights; auto is that of the target's file, or float32 where "
+             "the processor cannot multiply such numbers (default: %(default)s)")
+    add_layout_option(parser)
+
+
+def add_layout_option(parser: argparse.ArgumentParser) -> None:
+    """Add --layout: how the weights lie in memory."""
+    parser.add_argument("--layout", choices=["auto", "plain", "strips", "onednn"], default="auto",
+        help="of the weights in memory: the best there is here, nn.Linear's, strips, or as the "
+             "library oneDNN wants them (default: %(default)s)")
 
 
 def run_program(program: str, body: Callable[[], int | None], *,

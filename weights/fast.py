@@ -5,16 +5,19 @@ import torch
 
 from model import GPT2
 from model.fast.layouts import layout_for
+from model.fast.packed import has_kernel
 from weights.checkpoint import find_weights, read_weights
+from weights.choices import Choices
 from weights.load import find_checkpoint
+from weights.tensors import FLOATS, open_weights
 
 
 def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu",
-              dtype: torch.dtype = torch.float32, linear: str = "auto",
+              dtype: torch.dtype = torch.float32, layout: str = "auto",
               tokens_per_pass: int = 5) -> GPT2:
-    """Load a model for inference, straight from its file into the layout that is fastest here.
+    """Load a model for inference, straight from its file into the layout that is best here.
 
-    linear: "auto" for the fastest layout there is here, "plain" for nn.Linear.
+    layout: "auto" for the best there is here, "plain" for nn.Linear, or "strips", "onednn".
     tokens_per_pass: how many tokens it will read at once: gamma + 1 for a target, 1 for plain
         decoding, 2 for a draft.
 
@@ -22,7 +25,27 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
     """
     config, path = find_checkpoint(name_or_path)
     model, keys = find_weights(path, config, dtype)  # first: time nothing if the file is no good
-    layout = layout_for(model, device, linear, tokens_per_pass)
-    read_weights(path, keys, model, device, layout.layer)
-    model.head = layout.head()
+    found = layout_for(model, device, layout, tokens_per_pass, Choices())
+    read_weights(path, keys, model, device, found.layer)
+    model.head = found.head()
     return model.requires_grad_(False).eval()
+
+
+def pick_dtype(name: str, name_or_path: str | os.PathLike, device: str) -> torch.dtype:
+    """Return the number format to run a model in.
+
+    name: of a format; "auto" for that of the model's file, or float32 where this is a CPU that has
+        no kernel for it.
+    """
+    if name != "auto":
+        return getattr(torch, name)
+    _, path = find_checkpoint(name_or_path)
+    with open_weights(path) as file:
+        stored = FLOATS[file.get_slice(next(iter(file.keys()))).get_dtype()]
+    runs = stored != torch.float64 and (device != "cpu" or has_kernel(stored))
+    return stored if runs else torch.float32
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the format's name as options have it."""
+    return str(dtype).removeprefix("torch.")

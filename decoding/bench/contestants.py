@@ -29,7 +29,7 @@ def load_both(folder: Path, dtype: torch.dtype, tokens_per_pass: tuple[int, ...]
     theirs = GPT2LMHeadModel.from_pretrained(folder, attn_implementation="sdpa")
     theirs = theirs.eval().to(options.device, dtype)  # not all versions call the argument dtype
     theirs.generation_config.update(do_sample=False, eos_token_id=None, pad_token_id=0)
-    ours = {n: load_fast(folder, options.device, dtype, options.linear, n) for n in tokens_per_pass}
+    ours = {n: load_fast(folder, options.device, dtype, options.layout, n) for n in tokens_per_pass}
     return ours, theirs
 
 

@@ -1,8 +1,9 @@
 """What the numbers were measured on."""
 import platform
-from pathlib import Path
 
 import torch
+
+from weights.processor import cpu_name
 
 
 def machine(device: str) -> dict[str, str | int]:
@@ -15,7 +16,4 @@ def processor(device: str) -> str:
     """Return the name of what does the arithmetic."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    cpuinfo = Path("/proc/cpuinfo")  # Linux; elsewhere Python's own answer is good
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    return cpu_name()

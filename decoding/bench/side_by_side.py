@@ -59,7 +59,7 @@ def write(folder: Path, options: argparse.Namespace) -> Folders:
 def compare(folders: Folders, dtype: torch.dtype, options: argparse.Namespace) -> None:
     """Print, for one number format, what a pass of the target costs, then a table per draft."""
     most = max(options.gammas) + 1  # tokens in one pass of the target
-    laid_out = options.device == "cpu" and options.linear == "auto"
+    laid_out = options.device == "cpu" and options.layout == "auto"
     say("loading target")
     targets, theirs = load_both(folders["target"], dtype, (1, most) if laid_out else (most,),
                                 options)
@@ -68,7 +68,7 @@ def compare(folders: Folders, dtype: torch.dtype, options: argparse.Namespace) -
     name = str(dtype).removeprefix("torch.")
     print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights "
           f"read at {limit * size / 1e9:.1f} GB/s: at most {limit:.2f} tokens/s, "
-          f"{1000 / limit:.0f} ms a token. Linear layers: {layout_name(targets[most])}.")
+          f"{1000 / limit:.0f} ms a token. Layout {layout_name(targets[most])}.")
     verified = {gamma + 1 for gamma in options.gammas}
     ours = {n: ready(model, verified, options) for n, model in targets.items()}
     print_passes("target", ours, options.prompt, limit)

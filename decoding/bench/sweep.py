@@ -8,14 +8,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 
-import torch
-
 from decoding.bench.arms import Arm, Row, Task, all_arms, all_tasks
 from decoding.bench.costs import Costs, measure_costs, phase_seconds
 from decoding.bench.machine import machine
 from decoding.bench.measure import Pair, identity, measure_task
 from decoding.bench.progress import Progress
-from decoding.bench.rows import ROWS, Rows, check_settings, is_measured
+from decoding.bench.rows import ROWS, Rows, check_settings, is_measured, read_rows
 from decoding.bench.summary import best_gamma_line, report
 from decoding.gamma import DEFAULT_GAMMA
 from decoding.sampling import Sampling
@@ -23,6 +21,7 @@ from decoding.speculative import speculative_rounds, usual_rule
 from model.fast.layouts import layout_name
 from weights import load_fast, load_tokenizer
 from weights.console import pick_device
+from weights.fast import dtype_name, pick_dtype
 from weights.output import replacing
 from weights.terminal import tell
 from weights.tokenizer import show_token
@@ -73,15 +72,19 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     """Return both models, and the seconds that loading took, which are part of no other number.
 
     One target serves all arms, laid out for the default gamma. In a layout of its own, the plain
-    loop or another gamma could be somewhat faster (`model.fast.layouts.layout_for`).
+    loop or another gamma could be somewhat faster (`model.fast.layouts.layout_for`). A run that is
+    resumed takes the layouts it began with.
     """
-    device, dtype = pick_device(options.device), getattr(torch, options.dtype)
+    device = pick_device(options.device)
+    dtype = pick_dtype(options.dtype, options.target, device)
+    recorded = {} if options.out is None else recorded_settings(options.out)
     tokenizer = load_tokenizer(options.target)
     models, seconds = {}, {}
-    for role, tokens_per_pass in (("target", DEFAULT_GAMMA + 1), ("draft", 2)):
+    for role, tokens_per_pass, name in (("target", DEFAULT_GAMMA + 1, "layout"),
+                                        ("draft", 2, "draft_layout")):
+        layout = options.layout if options.layout != "auto" else recorded.get(name, "auto")
         started = perf_counter()
-        models[role] = load_fast(getattr(options, role), device, dtype, options.linear,
-                                 tokens_per_pass)
+        models[role] = load_fast(getattr(options, role), device, dtype, layout, tokens_per_pass)
         seconds[role] = perf_counter() - started
     pair = Pair(models["target"], models["draft"],
                 eos=tokenizer.eot_token if options.eos else None, seed=options.seed,
@@ -89,10 +92,18 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
     return pair, seconds
 
 
+def recorded_settings(folder: Path) -> Row:
+    """Return the settings of the rows that an earlier run has left here, if there are any."""
+    path = folder / ROWS
+    rows = read_rows(path) if path.exists() else []
+    return rows[0]["settings"] if rows else {}
+
+
 def read_settings(options: argparse.Namespace, pair: Pair) -> Row:
     """Return the settings that all rows of one table share."""
-    return {"target": options.target, "draft": options.draft, "dtype": options.dtype,
-            "linear": layout_name(pair.target), "seed": options.seed,
+    return {"target": options.target, "draft": options.draft,
+            "dtype": dtype_name(pair.target.dtype), "layout": layout_name(pair.target),
+            "draft_layout": layout_name(pair.draft), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off",
             **machine(pick_device(options.device))}
 

@@ -19,7 +19,14 @@ import sys
 from importlib.util import find_spec
 
 from decoding.bench.sizes import SIZES, share
-from weights.console import OneLineParser, complain, pick_device, run_program, whole
+from weights.console import (
+    OneLineParser,
+    add_layout_option,
+    complain,
+    pick_device,
+    run_program,
+    whole,
+)
 
 PROGRAM = "python -m decoding.bench.transformers"
 SMALLER = "a smaller --target, --dtypes bfloat16 or --device cpu"
@@ -67,9 +74,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         help="new tokens per run (default: %(default)s)")
     add("--repeats", metavar="N", type=whole(1), default=3,
         help="runs of each arm, of which the median counts (default: %(default)s)")
-    add("--linear", choices=["auto", "plain"], default="auto",
-        help="our matrix products: the fastest there are here, or nn.Linear "
-             "(default: %(default)s)")
+    add_layout_option(parser)
     add("--device", choices=["cpu", "cuda", "mps"], default="cpu",
         help="where to run (default: %(default)s)")
     add("--compile", action="store_true", help="ours as CUDA graphs, with --device cuda")

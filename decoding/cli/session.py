@@ -20,6 +20,7 @@ from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
 from weights import WeightsError, load_fast
 from weights.console import pick_device
+from weights.fast import dtype_name, pick_dtype
 from weights.threads import describe_threads
 from weights.tokenizer import show_token
 
@@ -37,6 +38,7 @@ class Session:
         self.device = pick_device(options.device)
         if options.compile:
             check_graphs(self.device)
+        self.dtype = pick_dtype(options.dtype, options.target, self.device)
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         self.loop_sampling = self.sampling if self.noise is None else GREEDY
@@ -46,9 +48,8 @@ class Session:
         self.target = self.ready(self.model, tokens_per_pass)
 
     def load(self, role: str, name: str, tokens_per_pass: int) -> GPT2:
-        dtype = getattr(torch, self.options.dtype)
         try:
-            return load_fast(name, self.device, dtype, self.options.linear, tokens_per_pass)
+            return load_fast(name, self.device, self.dtype, self.options.layout, tokens_per_pass)
         except WeightsError as error:
             raise WeightsError(f"the {role}: {error}") from error
 
@@ -98,8 +99,8 @@ class Session:
         """Return every option's value, and what `auto` and the defaults came to."""
         options = {name: value for name, value in vars(self.options).items()
                    if name not in ("prompt", "list_models")}
-        return options | {"device": self.device, "linear": layout_name(self.model),
-                          "threads": torch.get_num_threads()}
+        return options | {"device": self.device, "dtype": dtype_name(self.dtype),
+                          "layout": layout_name(self.model), "threads": torch.get_num_threads()}
 
     def banner(self) -> str:
         """Return one line: which models, where, and how the next token is chosen."""
@@ -112,8 +113,9 @@ class Session:
         how += "" if self.noise is None else ", shared Gumbel noise"
         graphs = ", CUDA graphs" if options.compile else ""
         threads = describe_threads(torch.get_num_threads())
-        return (f"target {options.target}{draft}, {how}; {options.dtype} on {self.device}, "
-                f"{threads}, linear layers: {layout_name(self.model)}{graphs}")
+        layout = layout_name(self.model)
+        return (f"target {options.target}{draft}, {how}; {dtype_name(self.dtype)} on "
+                f"{self.device}, {threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
         """Return the text of new ids, without end-of-text; half a character is U+FFFD."""

@@ -3,10 +3,12 @@
 Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one.
 On many processors nn.Linear is far from that: the library behind it is made for many tokens, and
 rearranges the matrix whenever there is more than one. `model.fast.strips` and `model.fast.onednn`
-rearrange it once. Which of the three is fastest here, `model.fast.timing` finds out, and so it does
-for the output heads of `model.fast.output_heads`.
+rearrange it once.
+
+Which layout a model gets is a matter of preference, in a fixed order with its reasons in README.md
+beside this file. `model.fast.timing` may overrule it, if another is clearly faster here.
 """
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,20 +16,22 @@ import torch
 from torch import Tensor, nn
 
 from model.decoder import Decoder, TiedHead
-from model.fast.onednn import OneDNNLinear
+from model.fast.onednn import OneDNNLinear, order_for
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.strips import StripLinear
-from model.fast.timing import SAMPLE, Layer, blocks_of, linear_layers, quickest, sample
+from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
-PLAIN, STRIPS, ONEDNN = "nn.Linear", "strips", "oneDNN strips"
+PLAIN, STRIPS, ONEDNN = "plain", "strips", "onednn"
+LAYOUTS = ("auto", PLAIN, STRIPS, ONEDNN)
 NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, StripLinear: STRIPS, OneDNNLinear: ONEDNN}
+HEADS = {head.__name__: head for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead)}
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
-HEADS = (*HEADS_THAT_CAN_BE_TRAINED, OneTokenHead, ConvolvedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
-# What `fastest` has found, by the shapes of embedding and layers, dtype and tokens per pass.
-FOUND: dict[Hashable, tuple[str, type[TiedHead]]] = {}
+LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
 
 MakeLayer = Callable[[Tensor, Tensor], nn.Module]
+Choices = MutableMapping[str, str]  # what was chosen, by what it was chosen for
+CHOICES: Choices = {}  # of this process
 
 
 @dataclass(frozen=True)
@@ -43,104 +47,141 @@ def layout_name(model: nn.Module) -> str:
     return next(NAMES[type(layer)] for layer in model.modules() if type(layer) in NAMES)
 
 
-def pack(model: Decoder, linear: str = "auto", tokens_per_pass: int = 5) -> Decoder:
-    """Give the model, in place, the fastest layers and output head there are here; return it.
+def pack(model: Decoder, layout: str = "auto", tokens_per_pass: int = 5) -> Decoder:
+    """Give the model, in place, the best layers and output head there are here; return it.
 
-    For linear and tokens_per_pass see `layout_for`. A packed model computes the same up to
+    For layout and tokens_per_pass see `layout_for`. A packed model computes the same up to
     rounding, but is for inference: it stays on its device and in its dtype, and is not packed
-    again. `copy.deepcopy(model)` is a plain model. Needs memory for one matrix of each shape more
-    than the model has. Raises ValueError as `layout_for` does, and for a packed model.
+    again. `copy.deepcopy(model)` is a plain model. Needs memory for two matrices more than the
+    model has. Raises ValueError as `layout_for` does, and for a packed model.
     """
     layers = {name: layer for name, layer in model.named_modules(remove_duplicate=False)
               if isinstance(layer, nn.Linear)}
     if not layers:
         raise ValueError("the model is packed already; pack copy.deepcopy(model)")
-    layout = layout_for(model, model.device, linear, tokens_per_pass)
-    if layout.layer is not None:
+    found = layout_for(model, model.device, layout, tokens_per_pass)
+    if found.layer is not None:
         for name in list(layers):
             layer = layers.pop(name)  # only the model holds it: replacing it frees its memory
-            model.set_submodule(name, layout.layer(layer.weight, layer.bias))
-    model.head = layout.head()
+            model.set_submodule(name, found.layer(layer.weight, layer.bias))
+    model.head = found.head()
     return model
 
 
-def layout_for(model: Decoder, device: torch.device | str, linear: str = "auto",
-               tokens_per_pass: int = 5) -> Layout:
+def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
+               tokens_per_pass: int = 5, choices: Choices = CHOICES) -> Layout:
     """Return the layout to use for this model on this device.
 
     model: plain; only its shapes and its dtype are looked at, so it may be one `without_memory`.
-    linear: "auto" for the fastest, "plain" for nn.Linear as it is.
+    layout: one of LAYOUTS; "auto" for the best, "plain" for nn.Linear as it is.
     tokens_per_pass: how many tokens the model will read at once, again and again: gamma + 1 if it
         is to verify, 1 for plain decoding, 2 for a draft, which reads two tokens after a round in
         which all of its own were accepted. It still reads any other number, but not always as fast.
+    choices: what was chosen before; a new choice is added.
 
-    Raises ValueError for any other `linear`, and for tokens_per_pass below 1.
+    Raises ValueError for any other `layout` or one that there is not here, and for tokens_per_pass
+    below 1.
     """
-    if linear not in ("auto", "plain"):
-        raise ValueError(f"linear must be auto or plain, not {linear!r}")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, not {layout!r}")
     if tokens_per_pass < 1:
         raise ValueError(f"tokens_per_pass must be at least 1, not {tokens_per_pass}")
-    if linear == "plain" or torch.device(device).type != "cpu":
+    on_cpu = torch.device(device).type == "cpu"
+    if layout == PLAIN or (layout == "auto" and not on_cpu):
         return Layout(None, TiedHead)
     tokens = tokens_per_pass if tokens_per_pass <= MOST_TOKENS else 1
-    name, head = fastest(model, tokens)
-    return Layout(packed_layers(tokens).get(name), head)
+    there = layers_by_preference(model, tokens) if on_cpu else {}
+    if layout == "auto":
+        layout = choose_layers(model, there, tokens, choices)
+    elif layout not in there:
+        dtype = str(model.dtype).removeprefix("torch.")
+        raise ValueError(f"there is no layout {layout} for {dtype} on this {device}; "
+                         "take auto or plain")
+    return Layout(there[layout], choose_head(model.embedding, layout, tokens, choices))
 
 
-def packed_layers(tokens: int) -> dict[str, MakeLayer]:
-    """Return, by name, the functions that build the packed layers of one model."""
-    onednn = partial(OneDNNLinear, tokens_per_pass=tokens, packed_by_shape={})
-    return {STRIPS: StripLinear, ONEDNN: onednn}
-
-
-def fastest(model: Decoder, tokens: int) -> tuple[str, type[TiedHead]]:
-    """Return the name of the fastest layers for a model of these shapes, and the fastest head.
-
-    They are timed once in a process, so that the same weights, loaded twice for the same number of
-    tokens, give the same logits. That takes one to two seconds for GPT-2 Large, and memory for
-    three of its blocks; for a small model, three or four times SAMPLE bytes.
-    """
-    shapes = [layer.weight.shape for layer in linear_layers(blocks_of(model)[0])]
-    key = (model.embedding.shape, model.dtype, *shapes, tokens)
-    if key not in FOUND:
-        name = fastest_layers(sample(model), tokens)
-        # A plain model may be trained, converted and moved, so it gets no head that may not.
-        heads = HEADS_THAT_CAN_BE_TRAINED if name == PLAIN else HEADS
-        FOUND[key] = name, fastest_head(model.embedding, heads, tokens)
-    return FOUND[key]
-
-
-@torch.no_grad()
-def fastest_layers(plain: list[nn.Linear], tokens: int) -> str:
-    """Return the name of the fastest of these layers and of their packed forms."""
-    candidates: dict[str, list[Layer]] = {PLAIN: list(plain)}
-    for name, build in packed_layers(tokens).items():
-        try:
-            candidates[name] = [build(layer.weight, layer.bias) for layer in plain]
-        except (AttributeError, RuntimeError):
-            continue  # no such operator in this PyTorch, or not for this processor, dtype or shape
-    widths = [layer.weight.shape[1] for layer in plain]
-    return quickest(candidates, plain[0].weight, widths, tokens)
+def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | None]:
+    """Return, by name, what builds the layers of each layout there is here, the preferred first."""
+    shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
+    size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
+    if model.dtype in (torch.bfloat16, torch.float16):
+        order = [ONEDNN, PLAIN, STRIPS]
+    elif tokens >= 3 and size >= LARGE:
+        order = [ONEDNN, STRIPS, PLAIN]
+    else:
+        order = [STRIPS, ONEDNN, PLAIN]
+    builders = {STRIPS: StripLinear, PLAIN: None,
+                ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
+    try:
+        for n_out, n_in in shapes:
+            order_for(n_out, n_in, model.dtype, tokens)
+    except (AttributeError, RuntimeError):
+        order.remove(ONEDNN)  # no such operator in this PyTorch, or not for this processor or dtype
+    return {name: builders[name] for name in order}
 
 
 @torch.no_grad()
-def fastest_head(embedding: Tensor, heads: tuple[type[TiedHead], ...],
-                 tokens: int) -> type[TiedHead]:
-    """Return the fastest of the heads.
+def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: int,
+                  choices: Choices) -> str:
+    """Return the name of the layout for a model of these shapes.
 
-    They share a part of a large embedding. Of a small one each has copies, SAMPLE bytes of them.
+    Takes about half a second for GPT-2 Large, and memory for four of its blocks; for a small model,
+    four times SAMPLE bytes.
     """
-    n_vocab, width = embedding.shape
-    n_vocab = min(n_vocab, 4 * SAMPLE // (width * embedding.dtype.itemsize))
-    wte = torch.ones(n_vocab, width, dtype=embedding.dtype, device="cpu")
-    copies = min(SAMPLE // wte.nbytes, 64)
-    candidates: dict[type[TiedHead], list[Layer]] = {}
-    for head in heads:
-        try:
-            for n in (1, 2):
-                head()(wte.new_ones(1, n, width), wte[:1])
-        except (AttributeError, RuntimeError):  # as above
-            continue
-        tables = [wte.clone() for _ in range(copies)] or [wte]
-        candidates[head] = [partial(head(), wte=table) for table in tables]
-    return quickest(candidates, wte, [width] * max(1, copies), tokens)
+    shapes = [tuple(layer.weight.shape) for layer in linear_layers(blocks_of(model)[0])]
+    key = f"layers {shapes}, {model.dtype}, {tokens} tokens"
+    if choices.get(key) not in there:
+        plain = sample(model)
+        candidates: dict[str, list[Layer]] = {
+            name: [build(layer.weight, layer.bias) if build else layer for layer in plain]
+            for name, build in there.items()}
+        widths = [layer.weight.shape[1] for layer in plain]
+        choices[key] = choose(candidates, plain[0].weight, widths, tokens)
+    return choices[key]
+
+
+@torch.no_grad()
+def choose_head(embedding: Tensor, layout: str, tokens: int, choices: Choices) -> type[TiedHead]:
+    """Return the head for a model with this embedding, whose layers have this layout.
+
+    The candidates share a part of a large embedding. Of a small one each has copies, SAMPLE bytes
+    of them.
+    """
+    kind = "plain" if layout == PLAIN else "packed"
+    key = f"head {tuple(embedding.shape)}, {embedding.dtype}, {kind}, {tokens} tokens"
+    heads = heads_by_preference(embedding, layout, tokens)
+    if choices.get(key) not in heads:
+        n_vocab, width = embedding.shape
+        n_vocab = min(n_vocab, 2 * SAMPLE // (width * embedding.dtype.itemsize))
+        wte = torch.ones(n_vocab, width, dtype=embedding.dtype, device="cpu")
+        copies = min(SAMPLE // wte.nbytes, 64)
+        tables = [[wte.clone() for _ in range(copies)] or [wte] for _ in heads]
+        candidates: dict[str, list[Layer]] = {
+            name: [partial(HEADS[name](), wte=table) for table in own]
+            for name, own in zip(heads, tables, strict=True)}
+        choices[key] = choose(candidates, wte, [width] * max(1, copies), tokens)
+    return HEADS[choices[key]]
+
+
+def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str]:
+    """Return the names of the heads there are here, the preferred one first."""
+    if embedding.dtype != torch.float32:
+        order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
+    elif tokens >= 3 and embedding.nbytes >= LARGE:
+        order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
+    else:
+        order = [OneTokenHead, TurnedHead, TiedHead, ConvolvedHead]
+    if layout == PLAIN:  # it may be trained, converted and moved, so it gets no head that may not
+        order = [head for head in order if head in HEADS_THAT_CAN_BE_TRAINED]
+    return [head.__name__ for head in order if is_there(head, embedding)]
+
+
+def is_there(head: type[TiedHead], embedding: Tensor) -> bool:
+    """Return whether this PyTorch and this processor can compute such a head."""
+    wte = torch.ones(1, embedding.shape[1], dtype=embedding.dtype, device="cpu")
+    try:
+        for n in (1, 2):
+            head()(wte.expand(1, n, -1), wte)
+    except (AttributeError, RuntimeError):  # as above
+        return False
+    return True

@@ -1,58 +1,73 @@
-"""The strips of `model.fast.strips`, multiplied by oneDNN, whose kernels for few tokens are fast.
+"""A linear layer whose weight is packed for oneDNN, whose kernels for few tokens are fast.
 
 oneDNN is a library inside PyTorch. Its kernels are made for images: a token is a pixel, and a
-linear layer a convolution of size 1. They read weights in strips too, so one copy of the weight
-serves both: oneDNN lays it out and multiplies it by one or a few tokens, `torch.baddbmm` by any
-other number of tokens. The operators are those that PyTorch's own compiler uses. They are not
-documented. So it is checked first that they are there and how they lay out a matrix, and where
-they are not, the other layouts remain.
+linear layer a convolution of size 1. In which order it wants a weight depends on the processor, the
+number format and the number of tokens. In any other order it rearranges the whole weight in each
+call, which takes up to a hundred times as long as the product. So it is found out first for which
+numbers of tokens the order is the same, and other numbers are filled up to the next of these.
+
+In float32 the order is that of the strips in `model.fast.strips`, as wide as the processor wants
+them: one memory serves both, oneDNN for few tokens, `torch.baddbmm` for many.
+
+The operators are those that PyTorch's own compiler uses. They are not documented. Where they are
+not, the other layouts remain.
 """
 import ctypes
 from functools import cache
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from model.fast.strips import StripLinear, cut
+from model.fast.packed import PackedLinear, has_kernel
+from model.fast.strips import cut, multiply
 
-WIDTHS = (8, 16, 24, 32, 48, 64)  # of strips, by processor and tokens per pass
+WIDEST = 32  # strips up to here are read as fast as memory allows by a product with one token
 
 
-class OneDNNLinear(StripLinear):
-    """nn.Linear for inference, laid out for passes over `tokens_per_pass` tokens.
+class Order(NamedTuple):
+    """How oneDNN wants a weight."""
 
-    packed_by_shape: the first packed weight of each shape, for the layers of one model, in one
-    dtype and for one number of tokens. Later layers copy it and overwrite the values, twice as fast
-    as packing again.
+    sizes: list[int]  # numbers of tokens for which it wants this very order, ascending
+    width: int | None  # of its strips; None if it has an order of its own
 
-    Raises AttributeError or RuntimeError where oneDNN has no such kernel or no such strips.
+
+class OneDNNLinear(PackedLinear):
+    """nn.Linear for inference, packed for passes over `tokens_per_pass` tokens.
+
+    Raises AttributeError or RuntimeError where oneDNN has no such kernel.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor, tokens_per_pass: int,
-                 packed_by_shape: dict[torch.Size, Tensor]) -> None:
-        nn.Module.__init__(self)
+    def __init__(self, weight: Tensor, bias: Tensor, tokens_per_pass: int) -> None:
         n_out, n_in = weight.shape
-        width, self.sizes = strips_for(n_out, n_in, weight.dtype, tokens_per_pass)
-        if weight.shape not in packed_by_shape:
-            packed_by_shape[weight.shape] = reorder(weight.detach(), self.sizes[-1])
-        self.packed = packed_by_shape[weight.shape].clone()  # the strips as oneDNN takes them
-        strips = memory(self.packed).view(-1, n_in, width).copy_(cut(weight.detach(), width))
-        self.keep(strips, bias.detach().clone())
+        order = order_for(n_out, n_in, weight.dtype, tokens_per_pass)
+        own = weight.detach().clone(memory_format=torch.contiguous_format)
+        super().__init__(reorder(own, tokens_per_pass), bias)  # opaque, (n_out, n_in, 1, 1)
+        self.sizes, self.width = order
+        if self.width is not None:
+            self.strips = memory(self.weight).view(-1, n_in, self.width)
+            self.biases = cut(self.bias[:, None], self.width)
+
+    def to_plain(self) -> Tensor:
+        return self.weight.to_dense()[:, :, 0, 0]
 
     def forward(self, x: Tensor) -> Tensor:
-        N = x.shape[:-1].numel()
-        if N > self.sizes[-1] or (N == 1 and 1 not in self.sizes):  # filling up 1 token costs more
-            return super().forward(x)
+        N, most = x.shape[:-1].numel(), self.sizes[-1]
+        if self.width is not None and (N > most or (N == 1 and self.width <= WIDEST)):
+            return multiply(x, self.strips, self.biases, len(self.bias))
+        if N > most:
+            parts = [self(part) for part in x.reshape(1, N, -1).split(most, dim=1)]
+            return torch.cat(parts, dim=1).view(*x.shape[:-1], -1)
         size = next(size for size in self.sizes if size >= N)
-        if N < size:  # for N it might rearrange the weight each time: add rows that nobody reads
+        if N < size:  # add rows that nobody reads
             rows = F.pad(x.reshape(1, N, -1), (0, 0, 0, size - N))
-            return convolve(rows, self.packed, self.bias)[:, :N].reshape(*x.shape[:-1], -1)
-        return convolve(x, self.packed, self.bias).reshape(*x.shape[:-1], -1)
+            return convolve(rows, self.weight, self.bias)[:, :N].reshape(*x.shape[:-1], -1)
+        return convolve(x, self.weight, self.bias).reshape(*x.shape[:-1], -1)
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Multiply N rows x (..., n_in) by weight (n_out, n_in, 1, 1), in oneDNN's layout or not.
+    """Multiply N rows x (..., n_in) by weight (n_out, n_in, 1, 1), packed or not.
 
     Returns (1, N, 1, n_out).
     """
@@ -63,7 +78,7 @@ def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def reorder(weight: Tensor, n: int) -> Tensor:
-    """Lay out weight (n_out, n_in) as oneDNN wants it for n rows.
+    """Pack weight (n_out, n_in) as oneDNN wants it for n rows.
 
     Returns an opaque tensor (n_out, n_in, 1, 1).
     """
@@ -74,8 +89,8 @@ def reorder(weight: Tensor, n: int) -> Tensor:
 def memory(packed: Tensor) -> Tensor:
     """Return the numbers of an opaque tensor in the order of its memory, (n,).
 
-    The result shares that memory. It can hold more numbers than the matrix has: oneDNN may fill up
-    the last strip.
+    The result shares that memory. It can hold more numbers than the matrix has: oneDNN may fill it
+    up with zeros.
     """
     size = torch.ops.mkldnn._nbytes(packed)
     buffer = (ctypes.c_char * size).from_address(torch.ops.mkldnn.data_ptr(packed))
@@ -84,21 +99,51 @@ def memory(packed: Tensor) -> Tensor:
 
 
 @cache
-def strips_for(n_out: int, n_in: int, dtype: torch.dtype, tokens: int) -> tuple[int, list[int]]:
-    """Return (strip width for `tokens` tokens, all token counts with the same layout).
+def order_for(n_out: int, n_in: int, dtype: torch.dtype, tokens: int) -> Order:
+    """Return how oneDNN wants a weight (n_out, n_in) that meets `tokens` tokens at once.
 
-    If oneDNN's strips do not fit the matrix, those for one or two tokens more are taken. They are
-    read off a matrix that oneDNN has packed. Raises RuntimeError if oneDNN does not use strips, or
-    has no kernel for this dtype.
+    This is read off a matrix that oneDNN has packed. Raises AttributeError or RuntimeError if it
+    has no kernel for this.
     """
+    if not has_kernel(dtype):  # it may still try, and has returned wrong numbers
+        raise RuntimeError(f"this processor has no kernel for {dtype}")
     numbers = torch.arange(251, dtype=dtype, device="cpu").repeat(n_out * n_in // 251 + 1)
     weight = numbers[:n_out * n_in].view(n_out, n_in)  # 251 is prime: neighbours differ
-    for n in range(tokens, tokens + 3):
-        packed = reorder(weight, n).clone()  # as the layers are
-        wanted = memory(packed)
-        for width in WIDTHS:
-            if n_out % width == 0 and torch.equal(wanted, cut(weight, width).flatten()):
-                convolve(weight.new_ones(n, n_in), packed, weight.new_ones(n_out))  # or raises
-                sizes = sorted({1, 2, 3, 5, 6, n, 2 * n})  # fill up to the next of these
-                return width, [s for s in sizes if torch.equal(wanted, memory(reorder(weight, s)))]
-    raise RuntimeError("oneDNN does not lay out this matrix in strips")
+    weight[0, 1:2] = 251  # alone of its kind
+    packed = reorder(weight, tokens)
+    convolve(weight.new_ones(tokens, n_in), packed, weight.new_ones(n_out))  # or raises
+    width = strip_width(weight, memory(packed))
+    tried = {2, 3, 5, 6, tokens, 2 * tokens}  # 1 is missing: two rows take no longer than one
+    if width is None:  # then long texts are read in parts of these sizes
+        tried |= {16, 32, 64, 128}
+    return Order([n for n in sorted(tried) if n == tokens or alike(packed, reorder(weight, n))],
+                 width)
+
+
+def alike(one: Tensor, other: Tensor) -> bool:
+    """Return whether two packed tensors of the same matrix have the same order.
+
+    Their beginnings tell.
+    """
+    begin = 64 * one.shape[1]  # numbers
+    return (torch.equal(memory(one)[:begin], memory(other)[:begin])
+            and len(memory(one)) == len(memory(other)))
+
+
+def strip_width(weight: Tensor, packed: Tensor) -> int | None:
+    """Return the width of the strips that `packed`, the memory of the packed weight, consists of.
+
+    None if there are no strips. Only for float32: in half precision `torch.baddbmm` is slow. The
+    second weight of the first output, here the largest number of all, lies right after the first
+    weights of all outputs of its strip.
+    """
+    if weight.dtype != torch.float32:
+        return None
+    n_out, n_in = weight.shape
+    width = int(packed.argmax())
+    if width == 0 or len(packed) != -(-n_out // width) * width * n_in:
+        return None
+    ends = weight[:width], weight[(n_out - 1) // width * width:]  # the first strip, the last one
+    first, last = (cut(end, width).flatten() for end in ends)
+    return width if (torch.equal(first, packed[:len(first)])
+                     and torch.equal(last, packed[-len(last):])) else None

@@ -1,7 +1,7 @@
 """Faster output heads. All compute x @ wte.T and leave wte, the input embedding, unchanged.
 
 `model.decoder.TiedHead` multiplies as nn.Linear does, which is slow on many processors.
-`model.fast.layouts` picks the fastest head by timing.
+`model.fast.layouts` picks one.
 """
 import torch
 import torch.nn.functional as F

@@ -1,13 +1,15 @@
-"""Timing of layers that compute the same: which is fastest on this processor.
+"""Timing of layers that compute the same: is one of them clearly faster than the preferred one?
 
 They are timed as a model uses them: many layers one after the other, whose weights do not all fit
-into the processor's cache.
+into the processor's cache. Only clean samples count: those in which no thread of this process had
+to wait for a core. On a busy machine there may be too few of them; then the preferred one stays.
 """
 import math
 import time
-import timeit
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -15,7 +17,10 @@ from torch import Tensor, nn
 from model.decoder import Decoder
 from model.meta import NoInitialValues
 
-SECONDS, TURNS = 0.1, 8  # the least time, and number of turns, for each number of tokens
+SECONDS, TURNS = 0.15, 7  # the most time, and clean samples, for each number of tokens
+FEWEST = 5  # clean samples without which nothing is said
+WAITED = 0.02  # share of a sample that threads may have waited for a core
+MARGIN = 1.25  # another layout is taken if it is this many times as fast as the preferred one
 # Bytes of weights that each candidate is timed with. Taking turns, the candidates push each other's
 # weights out of the processor's cache.
 SAMPLE = 2**24
@@ -24,30 +29,61 @@ Layer = Callable[[Tensor], Tensor]
 Key = TypeVar("Key")
 
 
-def quickest(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
-             tokens: int) -> Key:
-    """Return the key of the fastest candidate: by its time for one token plus that for `tokens`.
+def choose(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
+           tokens: int) -> Key:
+    """Return the key of the first candidate, unless another is clearly faster.
 
-    candidates: for each key, layers that are called one after the other.
+    candidates: for each key, layers that are called one after the other; the preferred one first.
     like: a tensor of their dtype, on their device.
     widths: of each layer's input.
 
-    The time is the least that was seen, when nothing disturbed it. The candidates take turns, so
-    that what disturbs one disturbs all. One that is much slower than the best gets two turns only.
+    A candidate's time is its time for one token plus that for `tokens`: the median of its clean
+    samples, but for the preferred one the least.
     """
+    preferred = next(iter(candidates))
+    if len(candidates) == 1:
+        return preferred
     totals = dict.fromkeys(candidates, 0.0)
-    for n in (1, tokens):
+    for n in {1, tokens}:
         xs = [like.new_ones(1, n, width) for width in widths]
-        calls = {key: partial(apply, layers, xs) for key, layers in candidates.items()}
-        least = dict.fromkeys(candidates, math.inf)
-        turn, end = 0, time.perf_counter() + SECONDS
-        while turn < TURNS or time.perf_counter() < end:
-            for key, call in calls.items():
-                if turn < 2 or least[key] < 1.5 * min(least.values()):
-                    least[key] = min(least[key], timeit.timeit(call, number=1))
-            turn += 1
-        totals = {key: total + least[key] for key, total in totals.items()}
-    return min(totals, key=lambda key: totals[key])
+        calls: dict[Key, Callable[[], None]] = {
+            key: partial(apply, layers, xs) for key, layers in candidates.items()}
+        for key, samples in clean_samples(calls).items():
+            if len(samples) < FEWEST:
+                totals[key] += 0 if key == preferred else math.inf  # nothing is said against it
+            else:
+                totals[key] += min(samples) if key == preferred else median(samples)
+    fastest = min(totals, key=lambda key: totals[key])
+    return fastest if totals[fastest] * MARGIN < totals[preferred] else preferred
+
+
+def clean_samples(calls: dict[Key, Callable[[], None]]) -> dict[Key, list[float]]:
+    """Return the seconds of each call's clean samples. The calls take turns."""
+    samples: dict[Key, list[float]] = {key: [] for key in calls}
+    end = time.perf_counter() + SECONDS
+    for call in calls.values():
+        call()  # the first is slow
+    while min(map(len, samples.values())) < TURNS:
+        for key, call in calls.items():
+            waited, started = seconds_waited(), time.perf_counter()
+            if started > end:
+                return samples
+            call()
+            seconds = time.perf_counter() - started
+            if seconds_waited() - waited <= WAITED * seconds:
+                samples[key].append(seconds)
+    return samples
+
+
+def seconds_waited() -> float:
+    """Return how long this process's threads have waited for a core; 0 where no system tells."""
+    waited = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):  # Linux: running, waiting, turns
+        try:
+            waited += int(path.read_text().split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended
+    return waited / 1e9
 
 
 def apply(layers: list[Layer], xs: list[Tensor]) -> None:

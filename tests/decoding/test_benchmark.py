@@ -28,8 +28,8 @@ from tests.decoding.test_compare import tied_model
 SHORT = ["--gammas", "1", "3", "--lengths", "6", "--temperatures", "0", "1", "--repeats", "2"]
 COSTS = Costs(10, target=[0.10, 0.11, 0.12, 0.15, 0.2], draft=[0.02] * 5)
 SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "cpu", "threads": 2,
-            "linear": "plain", "seed": 0, "end_of_text": "off", "processor": "an abacus",
-            "torch": "2", "python": "3"}
+            "layout": "plain", "draft_layout": "plain", "seed": 0, "end_of_text": "off",
+            "processor": "an abacus", "torch": "2", "python": "3"}
 
 
 @pytest.fixture(scope="module")
@@ -571,3 +571,15 @@ sys.exit(main())
     done = run_script(script)
     assert done.returncode == 1 and done.stdout == b""
     assert done.stderr.count(b"\n") == 1 and b"transformers is not installed" in done.stderr
+
+
+def test_a_resumed_run_keeps_its_layouts(pair, prompts, capsys, tmp_path, choose, no_plots):
+    """Whatever the clock would choose now."""
+    arguments = [*pair[:4], *prompts, "--lengths", "4", "--gammas", "1", "--temperatures", "0",
+                 "--repeats", "1", "--out", tmp_path / "r"]
+    choose("strips")
+    assert run(capsys, *arguments)[0] == 0
+    choose("plain")
+    assert run(capsys, *arguments, "--resume", "--repeats", "2")[0] == 0
+    code, _, err = run(capsys, *arguments, "--resume", "--layout", "plain")
+    assert code == 2 and "layout 'strips', and now it is 'plain'" in err and err.count("\n") == 1

@@ -15,7 +15,7 @@ from decoding.coupling import Coupled, SharedNoise
 from decoding.feed import Uncached
 from decoding.result import Generation
 from decoding.speculative import usual_rule
-from model.fast.layouts import FOUND, layout_name
+from model.fast.layouts import PLAIN, layout_name
 from tests.commands import END_OF_TEXT, N_CTX, Answer, ask, one_line
 from weights import DownloadError, load_fast, load_model
 from weights.console import run_program
@@ -84,33 +84,33 @@ def test_each_mode_runs_what_it_says(pair, capsys, mode):
         assert (result[name]["stats"]["drafted"] == 0) == (name == "baseline")
 
 
-@pytest.mark.parametrize("dtype, linear", [
+@pytest.mark.parametrize("dtype, layout", [
     ("float32", "auto"), ("float32", "plain"), ("bfloat16", "plain"), ("float16", "plain"),
     *(pytest.param(dtype, "auto", marks=pytest.mark.slow) for dtype in ("bfloat16", "float16"))])
-def test_the_models_are_loaded_as_asked(pair, generate, dtype, linear):
+def test_the_models_are_loaded_as_asked(pair, generate, dtype, layout):
     """With fewer bits the text is another one, and it is that of models loaded so."""
     def load(path, tokens_per_pass):
-        models.append(load_fast(path, "cpu", getattr(torch, dtype), linear, tokens_per_pass))
+        models.append(load_fast(path, "cpu", getattr(torch, dtype), layout, tokens_per_pass))
         return models[-1]
 
     models, sampled = [], {"sampling": Sampling(), "seed": 6}
     result = json.loads(generate("--json", "--mode", "speculative", "--max-new-tokens", 30,
-                                 "--device", "cpu", "--dtype", dtype, "--linear", linear,
+                                 "--device", "cpu", "--dtype", dtype, "--layout", layout,
                                  *seeded(6), "Once").out)
     tokens, settings = result["speculative"]["tokens"], result["settings"]
     assert tokens == expected(pair, load=load, **sampled).tokens
     assert (tokens == expected(pair, **sampled).tokens) == (dtype == "float32")
-    assert (settings["dtype"], settings["linear"]) == (dtype, layout_name(models[0]))
+    assert (settings["dtype"], settings["layout"]) == (dtype, layout_name(models[0]))
 
 
 @pytest.mark.parametrize("options, rows",
                          [(["--gamma", "2"], [3, 2]), (["--gamma", "auto"], [9, 2]),
                           (["--mode", "baseline"], [1])])
-def test_the_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, options, rows):
+def test_models_are_laid_out_for_what_they_will_read_at_once(pair, capsys, choose, options, rows):
     """That shows in their speed, and in what was timed."""
-    FOUND.clear()
+    timed = choose(PLAIN)
     ask(capsys, *pair[:2 * len(rows)], *options, "--max-new-tokens", 3)
-    assert [tokens_per_pass for *_, tokens_per_pass in FOUND] == rows
+    assert [tokens for candidates, tokens, *_ in timed if PLAIN in candidates] == rows
 
 
 def test_shared_noise_gives_both_loops_the_same_text(pair, generate):

@@ -43,7 +43,7 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--mode", "both"], "'both'"),
     (["--device", "tpu"], "'tpu'"),
     (["--dtype", "int8"], "'int8'"),
-    (["--linear", "curved"], "'curved'"),
+    (["--layout", "curved"], "'curved'"),
     (["--color", "red"], "'red'"),
     (["--target", "tales"], "unknown model 'tales'; known are tales-large"),
     (["--draft", "tales"], "unknown model 'tales'"),
@@ -118,7 +118,7 @@ def test_what_is_left_open_is_filled_in():
         "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large",
         "draft": "tales-small", "mode": "compare", "gamma": 4, "max_new_tokens": 200,
         "temperature": 0.8, "top_k": None, "top_p": None, "coupling": None, "seed": 7,
-        "device": "auto", "dtype": "float32", "linear": "auto", "compile": False,
+        "device": "auto", "dtype": "float32", "layout": "auto", "compile": False,
         "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
         "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"

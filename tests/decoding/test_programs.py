@@ -41,7 +41,7 @@ def refused(capsys, module, *arguments):
 @pytest.mark.parametrize("arguments, reason", [
     ("--target nope", "--target"), ("--draft nope", "--draft"), ("--gammas -1", "at least 1"),
     ("--gammas x", "at least 1"), ("--gammas 0", "at least 1"), ("--dtypes int8", "--dtypes"),
-    ("--linear nope", "--linear"), ("--device nope", "--device"), ("--spoil nan", "from 0 to 1"),
+    ("--layout nope", "--layout"), ("--device nope", "--device"), ("--spoil nan", "from 0 to 1"),
     ("--spoil 2", "from 0 to 1"), ("--tokens 0", "at least 1"), ("--repeats 0", "at least 1"),
     ("--compile", "needs --device cuda"),
     ("--target small --draft tiny", "50257 and 300"),

@@ -24,7 +24,7 @@ from weights import load_model
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
 OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature",
-           "top_k", "top_p", "coupling", "seed", "device", "dtype", "linear", "compile",
+           "top_k", "top_p", "coupling", "seed", "device", "dtype", "layout", "compile",
            "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
 STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
          "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",

@@ -98,7 +98,7 @@ def test_the_table_fits_into_60_columns():
     ["--target", "tales", "--mode", "baseline"]])
 def test_nothing_is_broken_inside_a_word(options):
     prompt = "Once upon a time there was a king who had three daughters, and they lived in"
-    command = [*PROGRAM, *options, "--linear", "plain", "--temperature", "0",
+    command = [*PROGRAM, *options, "--layout", "plain", "--temperature", "0",
                "--max-new-tokens", "60", prompt]
     piped = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True,
                            timeout=180, check=False)

@@ -89,7 +89,7 @@ def test_a_matrix_that_is_stored_the_other_way_round_is_noticed(reference, state
 
 
 @pytest.fixture(params=[PLAIN, STRIPS, ONEDNN])
-def linear(request, choose):
+def layout(request, choose):
     """The layers that are chosen, where there are such."""
     choose(request.param, STRIPS, TiedHead)
     return request.param
@@ -97,7 +97,7 @@ def linear(request, choose):
 
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("wanted", [torch.float32, torch.bfloat16])
-def test_stored_and_wanted_types(state, write, linear, stored, wanted):
+def test_stored_and_wanted_types(state, write, layout, stored, wanted):
     folder = write({name: weight.to(stored) for name, weight in state.items()})
     loaded = load_fast(folder, dtype=wanted)
     assert {weight.dtype for weight in loaded.parameters()} == {wanted}
@@ -106,14 +106,14 @@ def test_stored_and_wanted_types(state, write, linear, stored, wanted):
                        state["h.1.mlp.c_fc.weight"].T.to(stored).to(wanted))
 
 
-def test_the_model_does_not_live_in_the_file(reference, state, write, linear):
+def test_the_model_does_not_live_in_the_file(reference, state, write, layout):
     folder = write(state)
     loaded = load_fast(folder)
     # the same file, overwritten: a map would see it
     with open(folder + "/model.safetensors", "r+b") as file:
         file.write(b"\0" * (Path(folder) / "model.safetensors").stat().st_size)
     assert difference(loaded, reference) < 1e-4
-    assert layout_name(loaded) == linear or linear == ONEDNN  # which not every processor has
+    assert layout_name(loaded) == layout or layout == ONEDNN  # which not every processor has
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts by inotify")

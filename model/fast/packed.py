@@ -1,0 +1,53 @@
+"""What packed linear layers share: inference only, and a copy is an nn.Linear again."""
+import torch
+from torch import Tensor, nn
+
+
+class PackedLinear(nn.Module):
+    """nn.Linear for inference, its weight laid out in another way. A kind says `to_plain`."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        """Keep the packed weight, and a copy of the bias, as parameters without gradients."""
+        super().__init__()
+        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)  # (n_out,)
+
+    def to_plain(self) -> Tensor:
+        """Return a copy of the weight as nn.Linear has it, (n_out, n_in)."""
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: dict) -> nn.Linear:
+        """Return an nn.Linear: a copy can be converted, moved and trained."""
+        weight = self.to_plain()
+        n_out, n_in = weight.shape
+        copy = nn.Linear(n_in, n_out, device="meta", dtype=weight.dtype)
+        copy.weight = nn.Parameter(weight, requires_grad=False)
+        copy.bias = nn.Parameter(self.bias.detach().clone(), requires_grad=False)
+        return copy
+
+    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+        destination[prefix + "weight"] = self.to_plain()  # as any model can load it
+        destination[prefix + "bias"] = self.bias if keep_vars else self.bias.detach()
+
+    def _apply(self, fn, recurse: bool = True) -> nn.Module:
+        """Refuse .to(), .half() and their like, which cannot change a packed weight."""
+        new = fn(self.bias)
+        if (new.device, new.dtype) != (self.bias.device, self.bias.dtype):
+            raise RuntimeError("a packed model keeps its device and dtype; "
+                               "convert copy.deepcopy(model), which is a plain one")
+        return self
+
+
+def has_kernel(dtype: torch.dtype) -> bool:
+    """Return whether this processor multiplies numbers of this format by itself.
+
+    Without, PyTorch converts them to float32 and back, which is slower than float32 alone.
+    """
+    try:
+        if dtype == torch.bfloat16:
+            return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        if dtype == torch.float16:
+            return torch.ops.mkldnn._is_mkldnn_fp16_supported()
+    except AttributeError:  # not in this PyTorch, which then has no such kernel either
+        return False
+    return dtype in (torch.float32, torch.float64)

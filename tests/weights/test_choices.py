@@ -1,0 +1,46 @@
+"""The file of chosen layouts: it helps, and cannot do harm."""
+import json
+
+import pytest
+
+from model.fast.layouts import STRIPS, layout_name
+from weights import load_fast
+from weights.choices import FILE, Choices, cache_folder
+
+
+def test_a_choice_is_kept_for_this_machine(tmp_path, monkeypatch):
+    path = tmp_path / "caches" / FILE
+    Choices(path)["layers"] = "strips"
+    assert Choices(path) == {"layers": "strips"}
+    assert [file.name for file in path.parent.iterdir()] == [FILE]
+    monkeypatch.setattr("weights.choices.cpu_name", lambda: "another one")
+    assert Choices(path) == {}
+    Choices(path)["layers"] = "plain"
+    assert sorted(str(part["layers"]) for part in json.loads(path.read_text()).values()) == [
+        "plain", "strips"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}', "[" * 100_000, "\xff\0"])
+def test_a_damaged_file_is_as_none(tmp_path, text):
+    path = tmp_path / FILE
+    path.write_bytes(text.encode("latin-1"))
+    assert Choices(path) == {}
+    Choices(path)["layers"] = "strips"
+    assert Choices(path) == {"layers": "strips"}
+
+
+def test_a_file_that_cannot_be_written_does_no_harm(tmp_path):
+    (tmp_path / "file").write_text("")
+    choices = Choices(tmp_path / "file" / FILE)
+    choices["layers"] = "strips"
+    assert choices == {"layers": "strips"}
+
+
+def test_a_model_is_timed_once_on_a_machine(choose):
+    timed = choose(STRIPS)
+    assert [layout_name(load_fast("tales-small")) for _ in range(2)] == [STRIPS, STRIPS]
+    assert len(timed) == 2  # its layers, its head
+    path = cache_folder() / FILE
+    path.write_text(path.read_text().replace(STRIPS, "no such layout"))
+    assert layout_name(load_fast("tales-small")) == STRIPS
+    assert len(timed) == 3

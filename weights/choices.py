@@ -1,0 +1,62 @@
+"""Which layouts were chosen on this machine: a small JSON file where the system keeps caches.
+
+It saves a second when a model is loaded again, and the same weights then give the same logits. It
+is safe to delete. Where it cannot be read or written, or is damaged, choices are just made again.
+"""
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from weights.processor import cpu_name
+
+FILE = "layouts.json"
+
+
+class Choices(dict[str, str]):
+    """What was chosen on this machine, by what it was chosen for; a new choice goes to the file."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = cache_folder() / FILE if path is None else path
+        self.machine = (f"{cpu_name()}, {torch.backends.cpu.get_cpu_capability()}, "
+                        f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+        super().__init__(read(self.path).get(self.machine, {}))
+
+    def __setitem__(self, key: str, choice: str) -> None:
+        super().__setitem__(key, choice)
+        known = read(self.path)  # again: another program may have added something
+        known.setdefault(self.machine, {})[key] = choice
+        write(self.path, json.dumps(known, indent=1) + "\n")
+
+
+def cache_folder() -> Path:
+    """Return the folder for this project's files in the place where the system keeps caches."""
+    home = Path(os.path.expanduser("~"))
+    usual, variable = {"darwin": (home / "Library" / "Caches", ""),
+                       "win32": (home / "AppData" / "Local", "LOCALAPPDATA"),
+                       }.get(sys.platform, (home / ".cache", "XDG_CACHE_HOME"))
+    return Path(os.environ.get(variable) or usual) / "speculative"
+
+
+def read(path: Path) -> dict[str, dict[str, str]]:
+    """Return what is in the file, {machine: {what for: choice}}; nothing if it is no good."""
+    with suppress(OSError, ValueError, RecursionError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict) and all(isinstance(part, dict) for part in found.values()):
+            return found
+    return {}
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file, whole or not at all, if that is possible."""
+    own = path.with_name(f"{path.name}.{os.getpid()}")  # other programs write theirs
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            own.write_text(text, encoding="utf-8")
+            os.replace(own, path)
+        finally:
+            own.unlink(missing_ok=True)
