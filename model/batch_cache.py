@@ -1,0 +1,108 @@
+"""A key/value cache for texts of different lengths, and one pass of a model over all of them.
+
+Each text begins at the front of its own row, and is never moved. B texts, T new tokens of each,
+S columns: the longest text's.
+"""
+import torch
+from torch import Tensor
+
+from model.decoder import Decoder
+from model.kv_cache import KVCache
+
+FILLER = 0  # an id that is read where a text has fewer new tokens than another; nothing looks at it
+
+
+class BatchCache:
+    """Keys and values of every layer for the first lengths[b] positions of text b.
+
+    `lengths` is the only state. What lies beyond a text's length is hidden by the mask of a pass,
+    and overwritten later, so rejected tokens and fillers are forgotten in the same way.
+
+    memory: an empty cache with a row for each text.
+    """
+
+    def __init__(self, memory: KVCache) -> None:
+        self.memory = memory
+        self.lengths = [0] * memory.keys.shape[1]
+
+    def extend(self, counts: list[int]) -> None:
+        """Count the positions that every layer has stored, for each text."""
+        self.lengths = [length + n for length, n in zip(self.lengths, counts, strict=True)]
+
+    def truncate(self, lengths: list[int]) -> None:
+        """Keep at most the first lengths[b] positions of text b, and forget the rest."""
+        self.lengths = [min(pair) for pair in zip(self.lengths, lengths, strict=True)]
+
+    def select(self, rows: list[int]) -> None:
+        """Keep these texts only, in this order. Copies what they hold."""
+        if rows != list(range(len(self.lengths))):
+            memory = self.memory
+            memory.keys, memory.values = memory.keys[:, rows], memory.values[:, rows]
+            self.lengths = [self.lengths[b] for b in rows]
+
+    def join(self, other: "BatchCache") -> None:
+        """Add the texts of another cache of the same capacity after those that are here."""
+        ours, theirs = self.memory, other.memory
+        ours.keys = torch.cat([ours.keys, theirs.keys], 1)
+        ours.values = torch.cat([ours.values, theirs.values], 1)
+        self.lengths = self.lengths + other.lengths
+
+
+class Block(KVCache):
+    """The cache as one pass sees it: where T new tokens of each text go, and what they look at.
+
+    positions: (B, T) text b's tokens stand right after its last one.
+    mask: (B, 1, T, S) 0 = visible, -inf = hidden: each token sees its own text up to itself.
+    """
+
+    def __init__(self, cache: BatchCache, T: int) -> None:
+        self.keys, self.values = cache.memory.keys, cache.memory.values
+        device, dtype = self.keys.device, self.keys.dtype
+        lengths = torch.tensor(cache.lengths, device=device)[:, None]  # (B, 1)
+        self.positions = lengths + torch.arange(T, device=device)  # (B, T)
+        self.texts = torch.arange(len(lengths), device=device)[:, None]  # (B, 1)
+        self.width = max(cache.lengths) + T  # S
+        hidden = torch.arange(self.width, device=device) > self.positions[..., None]  # (B, T, S)
+        mask = torch.zeros(hidden.shape, device=device, dtype=dtype)
+        self.mask = mask.masked_fill_(hidden, -torch.inf)[:, None]  # the same for all heads
+
+    def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Write the new keys and values of one layer; return all columns that can be seen.
+
+        k, v: (B, n_head, T, d_head). Returns two views (B, n_head, S, d_head).
+        """
+        for memory, new in ((self.keys[layer], k), (self.values[layer], v)):
+            memory[self.texts, :, self.positions] = new.transpose(1, 2)  # (B, T, n_head, d_head)
+        return self.keys[layer].narrow(2, 0, self.width), self.values[layer].narrow(2, 0, self.width)
+
+
+def read_texts(model: Decoder, cache: BatchCache, unread: list[list[int]],
+               last: list[int]) -> Tensor:
+    """Read the unread ids of every text in one pass; return the logits that are asked for.
+
+    unread: the ids of each text that follow what the cache holds of it; the cache then holds them.
+        Texts with fewer than others are filled up on the right.
+    last: after how many of its last tokens logits are wanted, for each text.
+    Returns (sum of last, n_vocab), text after text.
+
+    The caller sees to it that they fit into the model's context, and T more than the longest text
+    into the cache.
+    """
+    T = max(map(len, unread))
+    ids = torch.tensor([new + [FILLER] * (T - len(new)) for new in unread], device=model.device)
+    block = Block(cache, T)
+    positions = block.positions.clamp(max=model.config.n_ctx - 1)  # a filler's may lie beyond
+    x = model.read(ids, positions, block.mask, block)  # (B, T, n_embd)
+    cache.extend([len(new) for new in unread])  # fillers do not count
+    wanted = [(b, t) for b, n in enumerate(last) for t in range(len(unread[b]) - n, len(unread[b]))]
+    texts, columns = torch.tensor(wanted, dtype=torch.long).view(-1, 2).T.to(x.device)
+    return model.logits(x[texts, columns][None])[0]  # (sum of last, n_vocab)
+
+
+def admit(model: Decoder, cache: BatchCache, prompts: list[list[int]]) -> None:
+    """Add texts to the cache, and read their prompts without the last token."""
+    new = BatchCache(model.new_cache(cache.memory.capacity, len(prompts)))
+    unread = [prompt[:-1] for prompt in prompts]
+    if any(unread):
+        read_texts(model, new, unread, last=[0] * len(prompts))
+    cache.join(new)
