@@ -71,9 +71,10 @@ class Block(KVCache):
 
         k, v: (B, n_head, T, d_head). Returns two views (B, n_head, S, d_head).
         """
-        for memory, new in ((self.keys[layer], k), (self.values[layer], v)):
+        keys, values = self.keys[layer], self.values[layer]
+        for memory, new in ((keys, k), (values, v)):
             memory[self.texts, :, self.positions] = new.transpose(1, 2)  # (B, T, n_head, d_head)
-        return self.keys[layer].narrow(2, 0, self.width), self.values[layer].narrow(2, 0, self.width)
+        return keys[:, :, :self.width], values[:, :, :self.width]
 
 
 def read_texts(model: Decoder, cache: BatchCache, unread: list[list[int]],

@@ -20,7 +20,8 @@ Draft = tuple[Tensor, Tensor]  # of one text: ids (k,), and the rows q (k, n_voc
 class BatchDrafter(Protocol):
     """What the batched loop asks of a drafter. n_ctx: the longest text it can continue."""
 
-    n_ctx: float
+    @property
+    def n_ctx(self) -> float: ...
 
     def admit(self, prompts: list[list[int]]) -> None:
         """Add texts after those that are here. Their prompts may be read but for the last token."""
