@@ -22,7 +22,8 @@ class BatchCache:
     """
 
     def __init__(self, memory: KVCache) -> None:
-        self.memory = memory
+        self.layers = memory.layers  # of each layer (2, B, n_head, capacity, d_head)
+        self.capacity = memory.capacity
         self.lengths = [0] * memory.keys.shape[1]
 
     def extend(self, counts: list[int]) -> None:
@@ -36,15 +37,12 @@ class BatchCache:
     def select(self, rows: list[int]) -> None:
         """Keep these texts only, in this order. Copies what they hold."""
         if rows != list(range(len(self.lengths))):
-            memory = self.memory
-            memory.keys, memory.values = memory.keys[:, rows], memory.values[:, rows]
+            self.layers = [layer[:, rows] for layer in self.layers]
             self.lengths = [self.lengths[b] for b in rows]
 
     def join(self, other: "BatchCache") -> None:
         """Add the texts of another cache of the same capacity after those that are here."""
-        ours, theirs = self.memory, other.memory
-        ours.keys = torch.cat([ours.keys, theirs.keys], 1)
-        ours.values = torch.cat([ours.values, theirs.values], 1)
+        self.layers = [torch.cat(pair, 1) for pair in zip(self.layers, other.layers)]
         self.lengths = self.lengths + other.lengths
 
 
@@ -56,8 +54,8 @@ class Block(KVCache):
     """
 
     def __init__(self, cache: BatchCache, T: int) -> None:
-        self.keys, self.values = cache.memory.keys, cache.memory.values
-        device, dtype = self.keys.device, self.keys.dtype
+        self.layers = cache.layers
+        device, dtype = self.layers[0].device, self.layers[0].dtype
         lengths = torch.tensor(cache.lengths, device=device)[:, None]  # (B, 1)
         self.positions = lengths + torch.arange(T, device=device)  # (B, T)
         self.texts = torch.arange(len(lengths), device=device)[:, None]  # (B, 1)
@@ -66,15 +64,15 @@ class Block(KVCache):
         mask = torch.zeros(hidden.shape, device=device, dtype=dtype)
         self.mask = mask.masked_fill_(hidden, -torch.inf)[:, None]  # the same for all heads
 
-    def store(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def store(self, layer: int, kv: Tensor) -> Tensor:
         """Write the new keys and values of one layer; return all columns that can be seen.
 
-        k, v: (B, n_head, T, d_head). Returns two views (B, n_head, S, d_head).
+        kv: (2, B, n_head, T, d_head). Returns a view (2, B, n_head, S, d_head).
         """
-        keys, values = self.keys[layer], self.values[layer]
-        for memory, new in ((keys, k), (values, v)):
-            memory[self.texts, :, self.positions] = new.transpose(1, 2)  # (B, T, n_head, d_head)
-        return keys[:, :, :self.width], values[:, :, :self.width]
+        memory = self.layers[layer]
+        # Two index tensors: PyTorch puts what they index, (B, T), before the other dimensions.
+        memory[:, self.texts, :, self.positions] = kv.permute(1, 3, 0, 2, 4)
+        return memory.narrow(3, 0, self.width)
 
 
 def read_texts(model: Decoder, cache: BatchCache, unread: list[list[int]],
@@ -102,7 +100,7 @@ def read_texts(model: Decoder, cache: BatchCache, unread: list[list[int]],
 
 def admit(model: Decoder, cache: BatchCache, prompts: list[list[int]]) -> None:
     """Add texts to the cache, and read their prompts without the last token."""
-    new = BatchCache(model.new_cache(cache.memory.capacity, len(prompts)))
+    new = BatchCache(model.new_cache(cache.capacity, len(prompts)))
     unread = [prompt[:-1] for prompt in prompts]
     if any(unread):
         read_texts(model, new, unread, last=[0] * len(prompts))

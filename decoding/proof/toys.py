@@ -110,10 +110,9 @@ class HashDecoder(Decoder):
     def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
              cache: KVCache | None) -> Tensor:
         assert cache is not None and mask is not None and not isinstance(positions, slice)
-        ids, places = cache.store(0, *(x.expand_as(tokens).double()[:, None, :, None]
-                                       for x in (tokens, positions)))  # (B, 1, S, 1) each
-        rows = [self.row_of(ids[b, 0, seen == 0, 0].long().tolist(),
-                            places[b, 0, seen == 0, 0].long().tolist())
+        kv = torch.stack([tokens, positions.expand_as(tokens)])  # (2, B, T)
+        kv = cache.store(0, kv[:, :, None, :, None].double())[:, :, 0, :, 0].long()  # (2, B, S)
+        rows = [self.row_of(*kv[:, b, seen == 0].tolist())
                 for b, block in enumerate(mask[:, 0]) for seen in block]
         return torch.stack(rows).view(*tokens.shape, -1)  # (B, T, n_vocab)
 
