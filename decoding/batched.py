@@ -88,8 +88,9 @@ def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Que
         settled = []
         for text, (drafted, q), rows in zip(texts, drafts, p.split(last)):
             drafted, q = drafted.to(p.device), q.to(p.device)
-            n, token, _ = rule(drafted, q, rows, text.request.generator)
-            ids, accepted, extra, kind = settle(n, token, drafted, text.request.eos)
+            verdict = rule(drafted, q, rows, text.request.generator)
+            ids, accepted, extra, kind = settle(verdict.n, verdict.token, drafted,
+                                                text.request.eos)
             text.emit(ids[:accepted] if extra is None else [*ids[:accepted], extra])
             settled.append((ids, accepted, extra, kind))
         # 6. rewind: no cache keeps a rejected token
