@@ -60,7 +60,8 @@ def decode(session: Session, lines: list[Line], answers: "Answers") -> None:
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
-        raise MemoryError(f"{session.texts} texts at once, see --at-once") from error
+        n = min(session.texts, len(lines))
+        raise MemoryError(f"{n} texts at once, see --at-once") from error
     finally:
         answers.wipe()
 

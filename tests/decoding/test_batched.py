@@ -17,7 +17,7 @@ from decoding import (
     speculative_sampling,
 )
 from decoding.compare import first_difference
-from decoding.drafters import LookupDrafter
+from decoding.drafters import LookupDrafter, ModelDrafter
 from decoding.proof import mistakes
 from decoding.proof.distributions import by_definition, difference
 from decoding.proof.enumerate import distribution_of
@@ -28,7 +28,6 @@ from decoding.speculative import usual_rule
 from tests.checks import check_run
 
 TARGET, DRAFT = tiny_pair()
-LOOKUP = partial(LookupDrafter, 24)
 SAMPLED = Sampling(0.9, top_k=12)
 
 
@@ -94,13 +93,14 @@ def test_the_plain_loop():
         assert [story(g) for g in found] == [story(g) for g in wanted]
 
 
-def test_a_drafter_for_each_text():
-    prompts = [[1, 2, 3, 1, 2], [7] * 6, random_prompt(30)]
+@pytest.mark.parametrize("make", [partial(LookupDrafter, 24), partial(ModelDrafter, DRAFT)])
+def test_a_drafter_for_each_text(make):
+    prompts = [[1, 2, 3, 1, 2], [7] * 6, random_prompt(30), random_prompt(3)]
     for sampling, gamma in product((GREEDY, SAMPLED), (3, 8)):
-        found = speculative_batch(TARGET, LOOKUP, prompts, 40, gamma=gamma, sampling=sampling,
+        found = speculative_batch(TARGET, make, prompts, 40, gamma=gamma, sampling=sampling,
                                   eos=3, generators=seeds(prompts), at_once=2, continuous=True)
         for prompt, g, generator in zip(prompts, found, seeds(prompts)):
-            rounds = speculative_rounds(TARGET, LOOKUP(), prompt, 40, gamma=gamma, eos=3,
+            rounds = speculative_rounds(TARGET, make(), prompt, 40, gamma=gamma, eos=3,
                                         rule=usual_rule(sampling), sampling=sampling,
                                         generator=generator)
             assert story(g) == story(Generation(list(rounds), gamma))
