@@ -6,7 +6,7 @@ Only the passes are shared. With nothing drafted this is the plain loop.
 """
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -108,7 +108,7 @@ def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Que
 
 
 def speculative_batch(target: Decoder, draft: Decoder | Callable[[], Drafter],
-                      prompts: list[list[int]], max_new_tokens: int | list[int], *,
+                      prompts: list[list[int]], max_new_tokens: int | Sequence[int], *,
                       gamma: int = DEFAULT_GAMMA, **options) -> list[Generation]:
     """Continue every prompt. Returns for each what it would be alone.
 
@@ -119,7 +119,7 @@ def speculative_batch(target: Decoder, draft: Decoder | Callable[[], Drafter],
 
 
 def autoregressive_batch(model: Decoder, prompts: list[list[int]],
-                         max_new_tokens: int | list[int], **options) -> list[Generation]:
+                         max_new_tokens: int | Sequence[int], **options) -> list[Generation]:
     """Continue every prompt by the plain loop. Returns for each what it would be alone.
 
     The arguments are those of `batch_rounds`.
@@ -138,15 +138,15 @@ def collect(n: int, gamma: int, passes: Iterator[dict[int, Round]]) -> list[Gene
 
 
 def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
-                 prompts: list[list[int]], max_new_tokens: int | list[int], *, gamma: int,
+                 prompts: list[list[int]], max_new_tokens: int | Sequence[int], *, gamma: int,
                  sampling: Sampling = GREEDY, rule: Rule | None = None, eos: int | None = None,
-                 generators: list[Generator] | None = None, at_once: int | None = None,
+                 generators: Sequence[Generator] | None = None, at_once: int | None = None,
                  continuous: bool = False) -> Iterator[dict[int, Round]]:
     """Decode one pass of the target at a time: `next(passes)` returns {index of a prompt: Round}.
 
     draft: a model with the target's vocabulary, or a function that makes a drafter for one text,
         such as `lambda: LookupDrafter(n_vocab)`; None drafts nothing.
-    max_new_tokens: of every text, or a list with one number for each.
+    max_new_tokens: of every text, or one number for each.
     gamma: tokens drafted per round, of each text.
     rule: `usual_rule(sampling)` if None.
     generators: of all randomness, one for each text; with the same seed as alone a text gets the

@@ -17,8 +17,8 @@ from tests.commands import ROOT, run_script
 from weights import load_model
 
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
-            "decoding.bench.transformers", "decoding.bench.counting", "weights.train",
-            "weights.check"]
+            "decoding.bench.transformers", "decoding.bench.batches", "decoding.bench.counting",
+            "weights.train", "weights.check"]
 
 
 def run(capsys, module, *arguments):
