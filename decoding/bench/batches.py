@@ -16,7 +16,6 @@ import math
 import sys
 
 from decoding.bench.arms import NotLossless
-from decoding.bench.options import encode
 from decoding.bench.prompts import default_prompts
 from decoding.gamma import DEFAULT_GAMMA
 from weights.config import read_context
@@ -83,6 +82,8 @@ def make_prompts(options: argparse.Namespace) -> list[list[int]]:
     They are the benchmark's in turn, again and again, each time without a token more at their end.
     Raises ValueError if a text does not fit into a context.
     """
+    from decoding.bench.options import encode  # brings the tokenizer: Ctrl-C is caught by now
+
     texts = list(encode(options.target, options.draft, default_prompts(options.target)).values())
     n = TEXTS_PER_PLACE * options.batches[-1]
     prompts = [ids[:max(1, len(ids) - i // len(texts))]
