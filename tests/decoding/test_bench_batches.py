@@ -62,16 +62,16 @@ def test_what_is_refused(capsys, arguments, words):
 
 
 def test_every_arm_writes_all_texts(loaded):
-    prompts = [random_prompt(n) for n in (3, 5, 8, 1, 2, 9)]
+    prompts = [random_prompt(n) for n in range(1, 10)]
     alone = {}
-    row, ties = measure_batch(options(tokens=30), 2, prompts, alone)
-    assert (row.B, row.gamma, ties, list(alone)) == (2, 2, 0, list(range(6)))
+    row, ties = measure_batch(options(), 3, prompts, alone)
+    assert (row.B, row.gamma, ties, list(alone)) == (3, 2, 0, list(range(9)))
     for arm, runs in row.runs.items():
         assert len(runs) == 2
         assert [text.tokens for text in runs[1].texts] == list(alone.values())
         assert {text.gamma for text in runs[0].texts} == {0 if arm == "plain" else 2}
-    assert row.runs["plain"][0].passes == 90 and row.empty("plain") == 0
-    assert 0 <= row.empty("refilled") < row.empty("speculative") < 1
+    assert row.runs["plain"][0].passes == 36 and row.empty("plain") == 0
+    assert row.empty("refilled") < row.empty("speculative")
 
 
 def test_a_wrong_text_ends_the_run(loaded):
