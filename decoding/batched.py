@@ -2,7 +2,8 @@
 
 The steps are those of `decoding/speculative.py`. Each text has its own length, end, budget and
 generator, and is exactly what it would be alone: rounding aside, the same ids in the same rounds.
-Only the passes are shared. With nothing drafted this is the plain loop.
+Only the passes are shared. With nothing drafted this is the plain loop. Its passes run as they are,
+on a GPU too: CUDA graphs (`model/fast/cuda_graphs.py`) are recorded for one text alone.
 """
 import warnings
 from collections import deque
@@ -146,6 +147,7 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
 
     draft: a model with the target's vocabulary, or a function that makes a drafter for one text,
         such as `lambda: LookupDrafter(n_vocab)`; None drafts nothing.
+    prompts: of each text at least one token id, and no more than the target's context holds.
     max_new_tokens: of every text, or one number for each.
     gamma: tokens drafted per round, of each text.
     rule: `usual_rule(sampling)` if None.

@@ -15,8 +15,9 @@ FILLER = 0  # an id that is read where a text has fewer new tokens than another;
 class BatchCache:
     """Keys and values of every layer for the first lengths[b] positions of text b.
 
-    `lengths` is the only state. What lies beyond a text's length is hidden by the mask of a pass,
-    and overwritten later, so rejected tokens and fillers are forgotten in the same way.
+    `lengths` is the only state, and no tensor: nothing waits for a GPU to know it. What lies beyond
+    a text's length is hidden by the mask of a pass, and overwritten later, so rejected tokens and
+    fillers are forgotten in the same way.
 
     memory: an empty cache with a row for each text.
     """
