@@ -177,17 +177,18 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
              if budget > 0]
     longest = max((text.request.end for text in texts), default=0)
     capacity = min(longest, n_ctx) + gamma  # fillers may stand after a text's end
-    drafter = as_batch_drafter(draft if gamma > 0 else None, target, capacity)
+    at_once = min(at_once or n, len(texts))
+    drafter = as_batch_drafter(draft if gamma > 0 else None, target, capacity, at_once)
     if min(longest - 2, n_ctx - 1) > drafter.n_ctx:
         warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
                       "goes on alone", stacklevel=2)
-    queue = Queue(deque(texts), at_once or n, continuous)
-    cache = BatchCache(target.new_cache(capacity, 0))
+    queue = Queue(deque(texts), at_once, continuous)
+    cache = BatchCache(target.new_cache(capacity, at_once))
     return decode(target, cache, drafter, queue, gamma, rule or usual_rule(sampling), sampling)
 
 
 def as_batch_drafter(draft: Decoder | Callable[[], Drafter] | None, target: Decoder,
-                     capacity: int) -> BatchDrafter:
+                     capacity: int, at_once: int) -> BatchDrafter:
     """Return a drafter for several texts.
 
     Raises ValueError if a model's vocabulary has another size than the target's.
@@ -198,4 +199,4 @@ def as_batch_drafter(draft: Decoder | Callable[[], Drafter] | None, target: Deco
     if draft.config.n_vocab != n_vocab:
         raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
                          f"the target {n_vocab}")
-    return BatchModelDrafter(draft, capacity)
+    return BatchModelDrafter(draft, capacity, at_once)

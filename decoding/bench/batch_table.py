@@ -16,7 +16,7 @@ from decoding.compare import first_difference
 from decoding.result import Generation
 from decoding.sampling import Sampling
 from model import GPT2, Decoder
-from model.batch_cache import BatchCache, read_texts
+from model.batch_cache import BatchCache, admit, read_texts
 from model.fast.layouts import layout_name
 from weights import load_fast
 from weights.console import pick_device
@@ -170,7 +170,7 @@ def pass_seconds(target: Decoder, draft: Decoder, B: int,
     times: list[list[float]] = [[] for _ in timed]
     caches = [BatchCache(model.new_cache(HELD + n, B)) for model, n in timed]
     for (model, _), cache in zip(timed, caches):
-        read_texts(model, cache, [[0] * HELD] * B, [0] * B)
+        admit(model, cache, [[0] * (HELD + 1)] * B)
     for repeat in range(REPEATS + 1):
         for (model, n), cache, some in zip(timed, caches, times):
             took = seconds(partial(read_texts, model, cache, [[0] * n] * B, [n] * B))

@@ -42,9 +42,9 @@ class BatchDrafter(Protocol):
 class BatchModelDrafter:
     """Writes the next token of every text in one pass, k times. See `ModelDrafter`."""
 
-    def __init__(self, model: Decoder, capacity: int) -> None:
+    def __init__(self, model: Decoder, capacity: int, at_once: int) -> None:
         self.model, self.n_ctx = model, model.config.n_ctx
-        self.cache = BatchCache(model.new_cache(capacity, 0))
+        self.cache = BatchCache(model.new_cache(capacity, at_once))
 
     def admit(self, prompts: list[list[int]]) -> None:
         # After a longer prompt the draft is never asked.
