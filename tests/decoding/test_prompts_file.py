@@ -12,7 +12,8 @@ from weights.console import LARGEST_SEED
 
 LINES = [{"prompt": "Once"}, {"prompt": "abcabcabcabc", "max_new_tokens": 9},
          {"prompt": "日本語 😀", "seed": 5}, {"prompt": "a" * N_CTX},
-         {"prompt": "Once", "max_new_tokens": 0}, {"prompt": "Once", "max_new_tokens": 50}]
+         {"prompt": "Once", "max_new_tokens": 0}, {"prompt": "Once", "max_new_tokens": 50},
+         {"prompt": "Hello", "max_new_tokens": 30, "seed": 1}]  # sampled, it comes to its end
 BAD = [("nonsense", "it is not JSON"), ("[" * 100_000, "it is not JSON"),
        (b'{"prompt": "\xff"}', "it is not UTF-8"), (r'{"prompt": "\ud800"}', "it is not UTF-8"),
        ("[]", 'it is not an object with a "prompt"'), ("{}", "it is not an object"),
@@ -53,7 +54,9 @@ def test_each_line_gets_what_it_gets_alone(generate, write, options):
     answer = generate("--prompts-file", write(lines), "--max-new-tokens", 20, *options)
     assert answer.code == 0
     found = objects(answer)
-    assert [a["line"] for a in found] == [1, 2, 3, 4, 5, 6]
+    assert [a["line"] for a in found] == [1, 2, 3, 4, 5, 6, 7]
+    if options == SAMPLED:
+        assert found[6]["finish_reason"] == "eos"
     single = [option for i, option in enumerate(options)
               if "--at-once" not in options[max(0, i - 1):i + 1]]
     for i, (line, a) in enumerate(zip(lines, found)):
