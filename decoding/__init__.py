@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see
     from decoding.baseline import autoregressive, autoregressive_rounds
+    from decoding.batched import autoregressive_batch, batch_rounds, speculative_batch
     from decoding.result import Generation, Round
     from decoding.sampling import GREEDY, Sampling
     from decoding.speculative import (
@@ -16,8 +17,9 @@ if TYPE_CHECKING:  # what editors and type checkers see
     )
 
 __all__ = [
-    "GREEDY", "Generation", "Round", "Sampling", "autoregressive", "autoregressive_rounds",
-    "speculative_greedy", "speculative_rounds", "speculative_sampling",
+    "GREEDY", "Generation", "Round", "Sampling", "autoregressive", "autoregressive_batch",
+    "autoregressive_rounds", "batch_rounds", "speculative_batch", "speculative_greedy",
+    "speculative_rounds", "speculative_sampling",
 ]
 
 HOME = {
@@ -26,6 +28,9 @@ HOME = {
     "speculative_greedy": "speculative",
     "speculative_sampling": "speculative",
     "speculative_rounds": "speculative",
+    "autoregressive_batch": "batched",
+    "speculative_batch": "batched",
+    "batch_rounds": "batched",
     "Sampling": "sampling",
     "GREEDY": "sampling",
     "Round": "result",

@@ -13,6 +13,8 @@ python -m decoding.animation         seconds
     draw README's moving picture from a recorded run
 python -m decoding.bench.transformers        6 minutes and more
     measure side by side with the library transformers
+python -m decoding.bench.batches             minutes
+    measure several texts at once, plain and speculative
 python -m decoding.bench.counting FOLDER     seconds
     write a GPT-2 of official shape whose right text is known
 

@@ -17,12 +17,23 @@ def main(argv: list[str] | None = None) -> int:
     return run_program(PROGRAM, lambda: generate(argv), smaller=SMALLER)
 
 
-def generate(argv: list[str] | None) -> None:
-    """Read the options and the prompt, refuse what makes no sense, then run."""
+def generate(argv: list[str] | None) -> int:
+    """Read the options and the prompt, refuse what makes no sense, then run.
+
+    Returns the exit code.
+    """
     # Imported here and not above, so that from the first moment on Ctrl-C is caught.
     from decoding.cli.options import parse
 
     options = parse(argv)
+    if options.prompts_file is not None:
+        from decoding.cli.prompts_file import read_lines
+
+        lines = read_lines(options)
+        bind_threads()
+        from decoding.cli.batch import run_batch
+
+        return run_batch(options, lines)
     from decoding.cli.prompt import read_prompt
 
     prompt = read_prompt(options)
@@ -30,6 +41,7 @@ def generate(argv: list[str] | None) -> None:
     from decoding.cli.run import run
 
     run(options, prompt)
+    return 0
 
 
 if __name__ == "__main__":

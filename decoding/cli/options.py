@@ -22,6 +22,7 @@ from weights.registry import DEFAULT_TARGET, DRAFT_OF, KNOWN_NAMES, resolve
 DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
 LOOKUP = "lookup"  # the name of a draft that is no model
+DEFAULT_AT_ONCE = 8
 LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
 
@@ -40,6 +41,13 @@ def make_parser() -> OneLineParser:
         help=f'the text to continue (default: "{DEFAULT_PROMPT}")')
     add("--prompt-file", metavar="F",
         help="read the prompt from a UTF-8 file, used whole; - is stdin")
+    add("--prompts-file", metavar="F",
+        help='continue many prompts, several in each pass: F, or - for stdin, has a JSON object a '
+             'line, {"prompt": ...} and if you like "max_new_tokens" and "seed"; for each a line '
+             "of JSON is printed, in the same order")
+    add("--at-once", metavar="N", type=whole(1),
+        help="with --prompts-file: continue N prompts at once; a waiting one takes the place of "
+             f"one that has ended (default: {DEFAULT_AT_ONCE})")
     add("--target", metavar="NAME", default=DEFAULT_TARGET,
         help="the model whose text is wanted: a known name, a hub repository owner/name, or a "
              "folder (default: %(default)s)")
@@ -107,6 +115,10 @@ def refuse(options: argparse.Namespace) -> str | None:
     """
     if options.prompt is not None and options.prompt_file is not None:
         return "give PROMPT or --prompt-file, not both"
+    if options.at_once is not None and options.prompts_file is None:
+        return "--at-once does nothing without --prompts-file"
+    if options.prompts_file is not None and (refusal := refuse_for_batch(options)):
+        return refusal
     if options.step and options.prompt_file == "-":
         return ("--step waits for Enter on stdin, and --prompt-file - reads the prompt from there; "
                 "give a file")
@@ -132,11 +144,38 @@ def refuse(options: argparse.Namespace) -> str | None:
     return None
 
 
+def refuse_for_batch(options: argparse.Namespace) -> str | None:
+    """Return what of the options does not go with --prompts-file, if anything does not."""
+    if options.prompt is not None or options.prompt_file is not None:
+        return "give one of PROMPT, --prompt-file and --prompts-file"
+    if options.compile:
+        return ("--compile replays passes over one text; --prompts-file reads several in a pass, "
+                "and runs plain")
+    if options.json:
+        return "--json does nothing with --prompts-file, which always prints JSON"
+    if options.mode == "compare":
+        return ("--prompts-file runs one --mode; python -m decoding.bench.batches compares "
+                "speculative and plain decoding of several texts")
+    if options.gamma == "auto":
+        return "--gamma auto follows the costs of one text; give --prompts-file a number"
+    for name in ("no_cache", "coupling", "trace", "step"):
+        if getattr(options, name):
+            return f"{flag(name)} is for one text, not for --prompts-file"
+    if options.color != "auto":
+        return "--color does nothing with --prompts-file, which prints JSON"
+    return None
+
+
 def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
     """Replace what was left open by what it stands for, and check the models' names."""
+    batch = options.prompts_file is not None
+    if batch and options.at_once is None:
+        options.at_once = DEFAULT_AT_ONCE
+    if options.mode is None and batch:
+        options.mode = "speculative"
     if options.mode is None:
         options.mode = "speculative" if options.quiet and not options.json else "compare"
-    if options.prompt is None and options.prompt_file is None:
+    if options.prompt is None and options.prompt_file is None and not batch:
         options.prompt = DEFAULT_PROMPT
     if options.temperature > 0 and options.seed is None:
         options.seed = secrets.randbelow(LARGEST_SEED)

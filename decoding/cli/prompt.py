@@ -27,14 +27,24 @@ def read_prompt(options: argparse.Namespace) -> Prompt:
     draft has another vocabulary.
     """
     text = read_text(options.prompt, options.prompt_file)
+    tokenizer = shared_tokenizer(options)
+    return as_prompt(text, tokenizer, options.allow_special, read_context(options.target))
+
+
+def shared_tokenizer(options: argparse.Namespace) -> tiktoken.Encoding:
+    """Return the target's tokenizer. Raises WeightsError if the draft has another vocabulary."""
     tokenizer = load_tokenizer(options.target)
     if options.draft not in (None, LOOKUP):
         difference = vocabulary_difference(tokenizer, load_tokenizer(options.draft))
         if difference:
             raise WeightsError(f"{options.target} and {options.draft} have different vocabularies: "
                                f"{difference}; choose another --draft")
-    ids = encode(text, tokenizer, options.allow_special)
-    n_ctx = read_context(options.target)
+    return tokenizer
+
+
+def as_prompt(text: str, tokenizer: tiktoken.Encoding, allow_special: bool, n_ctx: int) -> Prompt:
+    """Encode a text. Raises ValueError if it is longer than the target's context, n_ctx."""
+    ids = encode(text, tokenizer, allow_special)
     if len(ids) > n_ctx:
         raise ValueError(f"the prompt has {len(ids)} tokens, but the target's context is "
                          f"{n_ctx}; shorten it")

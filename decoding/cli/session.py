@@ -42,7 +42,8 @@ class Session:
         self.sampling = Sampling(options.temperature, options.top_k, options.top_p)
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         self.loop_sampling = self.sampling if self.noise is None else GREEDY
-        tokens_per_pass = 1 if options.gamma is None else most(self.gamma()) + 1
+        self.texts = options.at_once or 1  # in a pass
+        tokens_per_pass = self.texts * (1 if options.gamma is None else most(self.gamma()) + 1)
         self.model = self.load("target", options.target, tokens_per_pass)
         self.draft = None if options.draft is None else self.make_draft(options.draft)
         self.target = self.ready(self.model, tokens_per_pass)
@@ -57,7 +58,7 @@ class Session:
         if name == LOOKUP:
             return LookupDrafter(self.model.config.n_vocab)
         # After full acceptance a draft catches up with two tokens in one pass.
-        return self.ready(self.load("draft", name, 2), 2)
+        return self.ready(self.load("draft", name, 2 * self.texts), 2)
 
     def ready(self, model: GPT2, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
@@ -73,11 +74,12 @@ class Session:
         """Return the number, or a new object that chooses it in one run."""
         return AdaptiveGamma() if self.options.gamma == "auto" else self.options.gamma
 
-    def generator(self) -> torch.Generator:
-        """Return a new generator of the run's seed; a greedy run has none and draws nothing."""
-        if self.options.seed is None:
+    def generator(self, seed: int | None = None) -> torch.Generator:
+        """Return a new generator of a seed, else of the run's; a greedy run draws nothing."""
+        seed = self.options.seed if seed is None else seed
+        if seed is None:
             return new_generator()
-        return torch.Generator(self.device).manual_seed(self.options.seed)
+        return torch.Generator(self.device).manual_seed(seed)
 
     @property
     def eos(self) -> int | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from decoding.feed import Cache, Model
 from decoding.random import Generator
 from decoding.sampling import Sampling
-from model import GPT2, GPT2Config
+from model import GPT2, Decoder, GPT2Config, KVCache
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,51 @@ class MemorylessModel(HashModel):
 
     def row(self, text: tuple[int, ...]) -> Tensor:
         return self.logits
+
+
+class HashDecoder(Decoder):
+    """A HashModel that knows a text only by a real cache, by positions and by a mask.
+
+    Its keys are the ids, its values their positions. The text before a token is what its mask
+    shows of them, which must be whole and in order.
+    """
+
+    config: "ReaderConfig"
+
+    def __init__(self, model: HashModel) -> None:
+        super().__init__()
+        self.rows, self.config = model.row, ReaderConfig(model.config.n_vocab, model.config.n_ctx)
+
+    @property
+    def embedding(self) -> Tensor:
+        return torch.empty(0, dtype=torch.float64)
+
+    def read(self, tokens: Tensor, positions: slice | Tensor, mask: Tensor | None,
+             cache: KVCache | None) -> Tensor:
+        assert cache is not None and mask is not None and not isinstance(positions, slice)
+        kv = torch.stack([tokens, positions.expand_as(tokens)])  # (2, B, T)
+        kv = cache.store(0, kv[:, :, None, :, None].double())[:, :, 0, :, 0].long()  # (2, B, S)
+        rows = [self.row_of(*kv[:, b, seen == 0].tolist())
+                for b, block in enumerate(mask[:, 0]) for seen in block]
+        return torch.stack(rows).view(*tokens.shape, -1)  # (B, T, n_vocab)
+
+    def row_of(self, text: list[int], positions: list[int]) -> Tensor:
+        if len(text) > self.config.n_ctx:  # it ends in fillers
+            return torch.zeros(self.config.n_vocab, dtype=torch.float64)
+        assert positions == list(range(len(text)))
+        return self.rows(tuple(text))
+
+    def logits(self, x: Tensor) -> Tensor:
+        return x
+
+
+@dataclass(frozen=True)
+class ReaderConfig(ToyConfig):
+    """The sizes of a cache with one number for each position."""
+
+    n_layer: int = 1
+    n_head: int = 1
+    d_head: int = 1
 
 
 class Untouchable:

@@ -1,5 +1,6 @@
 """Which command lines are refused, in one line and before torch is imported; what others mean."""
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,23 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["Once", "--prompt-file", "there"], "PROMPT or --prompt-file, not both"),
     (["Once", "upon"], "unrecognized arguments: upon"),
     (["--gam", "3"], "unrecognized arguments: --gam"),
+    (["--at-once", "2"], "--at-once does nothing without --prompts-file"),
+    (["--prompts-file", "there", "--at-once", "0"], "--at-once: must be a whole number"),
+    (["--prompts-file", "there", "Once"], "one of PROMPT, --prompt-file and --prompts-file"),
+    (["--prompts-file", "there", "--prompt-file", "here"], "one of PROMPT"),
+    (["--prompts-file", "there", "--compile"], "and runs plain"),
+    (["--prompts-file", "there", "--json"], "which always prints JSON"),
+    (["--prompts-file", "there", "--color", "never"], "--color does nothing with --prompts-file"),
+    (["--prompts-file", "there", "--mode", "compare"], "python -m decoding.bench.batches"),
+    (["--prompts-file", "there", "--gamma", "auto"], "--gamma auto follows the costs of one text"),
+    (["--prompts-file", "there", "--coupling", "gumbel"], "--coupling is for one text"),
+    (["--prompts-file", "there", "--no-cache"], "--no-cache is for one text"),
+    (["--prompts-file", "there", "--trace"], "--trace is for one text"),
+    (["--prompts-file", "there", "--step"], "--step is for one text"),
+    (["--prompts-file", "nowhere.jsonl"],
+     "cannot read the prompts file nowhere.jsonl: No such file"),
+    (["--prompts-file", "."], "cannot read the prompts file .: Is a directory"),
+    (["--prompts-file", os.devnull], f"the prompts file {os.devnull} has no prompt"),
     (["--two\nlines"], "unrecognized arguments: --two lines"),
     (["--mode", "both"], "'both'"),
     (["--device", "tpu"], "'tpu'"),
@@ -106,8 +124,8 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_every_option_is_tried():
-    names = ["decoding/test_generate.py", "decoding/test_report.py", "decoding/test_streaming.py",
-             "model/test_cuda_graphs.py"]
+    names = ["decoding/test_generate.py", "decoding/test_prompts_file.py",
+             "decoding/test_report.py", "decoding/test_streaming.py", "model/test_cuda_graphs.py"]
     tests = "".join((TESTS / name).read_text(encoding="utf-8") for name in names)
     untried = [option for option in OPTIONS if f'"{option}"' not in tests]
     assert untried == ["--help", "--list-models"]
@@ -115,9 +133,10 @@ def test_every_option_is_tried():
 
 def test_what_is_left_open_is_filled_in():
     assert vars(parse(["--seed", "7"])) == {
-        "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large",
-        "draft": "tales-small", "mode": "compare", "gamma": 4, "max_new_tokens": 200,
-        "temperature": 0.8, "top_k": None, "top_p": None, "coupling": None, "seed": 7,
+        "prompt": "Once upon a time", "prompt_file": None, "prompts_file": None, "at_once": None,
+        "target": "tales-large", "draft": "tales-small", "mode": "compare", "gamma": 4,
+        "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None,
+        "coupling": None, "seed": 7,
         "device": "auto", "dtype": "float32", "layout": "auto", "compile": False,
         "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
         "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}

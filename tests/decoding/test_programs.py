@@ -17,8 +17,8 @@ from tests.commands import ROOT, run_script
 from weights import load_model
 
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
-            "decoding.bench.transformers", "decoding.bench.counting", "weights.train",
-            "weights.check"]
+            "decoding.bench.transformers", "decoding.bench.batches", "decoding.bench.counting",
+            "weights.train", "weights.check"]
 
 
 def run(capsys, module, *arguments):
@@ -134,6 +134,8 @@ sys.exit(__import__(program, fromlist=["main"]).main())
     ("decoding.benchmark", "torch", "--tune"),
     ("decoding.animation", "torch", "--out OUT/run.svg"),
     ("decoding.bench.transformers", "torch", ""),
+    ("decoding.bench.batches", "tiktoken", ""),
+    ("decoding.bench.batches", "torch", ""),
     ("decoding.bench.counting", "torch", "OUT/new"),
     ("weights.train", "tiktoken", "README.md --out OUT/new"),
     ("weights.check", "weights.registry", "tales-small"),

@@ -1,0 +1,202 @@
+"""Several texts at once: speculative decoding with B texts in every pass of both models.
+
+The steps are those of `decoding/speculative.py`. Each text has its own length, end, budget and
+generator, and is exactly what it would be alone: rounding aside, the same ids in the same rounds.
+Only the passes are shared. With nothing drafted this is the plain loop. Its passes run as they are,
+on a GPU too: CUDA graphs (`model/fast/cuda_graphs.py`) are recorded for one text alone.
+"""
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from decoding.drafters import Drafter, Silent
+from decoding.drafters.batched import (
+    BatchDrafter,
+    BatchModelDrafter,
+    DrafterForEach,
+    rewind_texts,
+)
+from decoding.gamma import DEFAULT_GAMMA
+from decoding.observer import Observer
+from decoding.random import Generator, new_generator
+from decoding.result import Generation, Round
+from decoding.sampling import GREEDY, Sampling, to_host, to_probs
+from decoding.speculative import Rule, settle, usual_rule
+from decoding.stopping import Request, check_request
+from model import Decoder
+from model.batch_cache import BatchCache, admit, read_texts
+
+
+@dataclass(eq=False)
+class Text:
+    """One text of the batch."""
+
+    index: int  # of its prompt
+    request: Request
+    tokens: list[int]
+    reason: str | None = None  # why it has ended
+
+    def emit(self, new: list[int]) -> None:
+        self.tokens += new
+        self.reason = self.request.finish_reason(self.tokens)
+
+
+@dataclass
+class Queue:
+    """The texts that are not begun yet, and when they are let in."""
+
+    waiting: deque[Text]
+    at_once: int  # at most so many texts in a pass
+    continuous: bool  # as soon as another text has ended; else when all have
+
+    def next(self, running: int) -> list[Text]:
+        """Take out the texts that begin now, beside so many that are running."""
+        free = self.at_once - running if self.continuous or running == 0 else 0
+        return [self.waiting.popleft() for _ in range(min(free, len(self.waiting)))]
+
+
+@torch.no_grad()
+def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Queue, gamma: int,
+           rule: Rule, sampling: Sampling) -> Iterator[dict[int, Round]]:
+    """Run the algorithm, one pass of the target at a time. Yields {index of a text: its round}."""
+    texts: list[Text] = []
+    observer = Observer()
+    while texts or queue.waiting:
+        # 0. prefill: the prompts that begin now, but their last tokens, into both caches
+        new = queue.next(len(texts))
+        if new:
+            observer.begin()
+            admit(target, cache, [text.tokens for text in new])
+            drafter.admit([text.tokens for text in new])
+            observer.prefilled()
+            texts += new
+        observer.begin()
+        # 1. how many to draft: for each text as many as it would alone
+        k = [min(gamma, text.request.room(len(text.tokens), drafter.n_ctx)) for text in texts]
+        # 2. draft: at most so many tokens of each text, and the rows they were drawn from
+        drafts = drafter.propose([text.tokens for text in texts], k, sampling,
+                                 [text.request.generator for text in texts])
+        # 3. verify: one pass over all that the target has not read of any text
+        unread = [(text.tokens + drafted.tolist())[length:]
+                  for text, (drafted, _), length in zip(texts, drafts, cache.lengths)]
+        last = [len(drafted) + 1 for drafted, _ in drafts]
+        p = to_probs(read_texts(target, cache, unread, last), sampling)  # (sum of last, n_vocab)
+        # 4. accept, and 5. emit: each text by its own rows and its own generator
+        settled = []
+        for text, (drafted, q), rows in zip(texts, drafts, p.split(last)):
+            drafted, q = drafted.to(p.device), q.to(p.device)
+            verdict = rule(drafted, q, rows, text.request.generator)
+            numbers = to_host([verdict.n, verdict.token, drafted], rows, q)
+            ids, accepted, extra, kind = settle(numbers, text.request.eos)
+            text.emit(ids[:accepted] if extra is None else [*ids[:accepted], extra])
+            settled.append((ids, accepted, extra, kind))
+        # 6. rewind: no cache keeps a rejected token
+        held = rewind_texts(cache, [len(text.tokens) - 1 for text in texts])
+        draft_held = drafter.rewind([len(text.tokens) - 1 for text in texts])
+        notes = observer.notes()  # the times are shared, too; that of a prefill is the new texts'
+        yield {text.index: Round(*settled[b], held[b], draft_held[b], text.reason,
+                                 **notes if text in new else notes | {"prefill_seconds": None})
+               for b, text in enumerate(texts)}
+        # 7. finished texts leave
+        going = [b for b, text in enumerate(texts) if text.reason is None]
+        cache.select(going)
+        drafter.select(going)
+        texts = [texts[b] for b in going]
+
+
+def speculative_batch(target: Decoder, draft: Decoder | Callable[[], Drafter],
+                      prompts: list[list[int]], max_new_tokens: int | Sequence[int], *,
+                      gamma: int = DEFAULT_GAMMA, **options) -> list[Generation]:
+    """Continue every prompt. Returns for each what it would be alone.
+
+    The arguments are those of `batch_rounds`.
+    """
+    return collect(len(prompts), gamma, batch_rounds(target, draft, prompts, max_new_tokens,
+                                                     gamma=gamma, **options))
+
+
+def autoregressive_batch(model: Decoder, prompts: list[list[int]],
+                         max_new_tokens: int | Sequence[int], **options) -> list[Generation]:
+    """Continue every prompt by the plain loop. Returns for each what it would be alone.
+
+    The arguments are those of `batch_rounds`.
+    """
+    return collect(len(prompts), 0, batch_rounds(model, None, prompts, max_new_tokens, gamma=0,
+                                                 **options))
+
+
+def collect(n: int, gamma: int, passes: Iterator[dict[int, Round]]) -> list[Generation]:
+    """Run to the end, and sort the rounds by text."""
+    rounds: list[list[Round]] = [[] for _ in range(n)]
+    for found in passes:
+        for index, round in found.items():
+            rounds[index].append(round)
+    return [Generation(some, gamma) for some in rounds]
+
+
+def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
+                 prompts: list[list[int]], max_new_tokens: int | Sequence[int], *, gamma: int,
+                 sampling: Sampling = GREEDY, rule: Rule | None = None, eos: int | None = None,
+                 generators: Sequence[Generator] | None = None, at_once: int | None = None,
+                 continuous: bool = False) -> Iterator[dict[int, Round]]:
+    """Decode one pass of the target at a time: `next(passes)` returns {index of a prompt: Round}.
+
+    draft: a model with the target's vocabulary, or a function that makes a drafter for one text,
+        such as `lambda: LookupDrafter(n_vocab)`; None drafts nothing.
+    prompts: of each text at least one token id, and no more than the target's context holds.
+    max_new_tokens: of every text, or one number for each.
+    gamma: tokens drafted per round, of each text.
+    rule: `usual_rule(sampling)` if None.
+    generators: of all randomness, one for each text; with the same seed as alone a text gets the
+        same ids as alone. None makes them, seeded from the system.
+    at_once: at most so many texts in a pass; None for all. The others wait, in their order.
+    continuous: a waiting prompt takes the place of a text that has ended; else it waits until all
+        that began with that text have ended.
+
+    The rest is as for `speculative_rounds`. The seconds of a round are those of the whole pass.
+    Raises ValueError for what cannot be served.
+    """
+    n = len(prompts)
+    budgets = [max_new_tokens] * n if isinstance(max_new_tokens, int) else max_new_tokens
+    generators = [new_generator() for _ in prompts] if generators is None else generators
+    if not len(budgets) == len(generators) == n:
+        raise ValueError(f"{n} prompts, but {len(budgets)} numbers of new tokens and "
+                         f"{len(generators)} generators")
+    if gamma < 0 or (at_once is not None and at_once < 1):
+        raise ValueError(f"gamma must be at least 0 and at_once at least 1, not {gamma}, {at_once}")
+    for prompt, budget in zip(prompts, budgets):
+        check_request(target.config, prompt, budget)
+    n_ctx = target.config.n_ctx
+    texts = [Text(i, Request(list(prompt), len(prompt) + budget, n_ctx, sampling, eos, generator),
+                  list(prompt))
+             for i, (prompt, budget, generator) in enumerate(zip(prompts, budgets, generators))
+             if budget > 0]
+    longest = max((text.request.end for text in texts), default=0)
+    capacity = min(longest, n_ctx) + gamma  # fillers may stand after a text's end
+    at_once = min(at_once or n, len(texts))
+    drafter = as_batch_drafter(draft if gamma > 0 else None, target, capacity, at_once)
+    if min(longest - 2, n_ctx - 1) > drafter.n_ctx:
+        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
+                      "goes on alone", stacklevel=2)
+    queue = Queue(deque(texts), at_once, continuous)
+    cache = BatchCache(target.new_cache(capacity, at_once))
+    return decode(target, cache, drafter, queue, gamma, rule or usual_rule(sampling), sampling)
+
+
+def as_batch_drafter(draft: Decoder | Callable[[], Drafter] | None, target: Decoder,
+                     capacity: int, at_once: int) -> BatchDrafter:
+    """Return a drafter for several texts.
+
+    Raises ValueError if a model's vocabulary has another size than the target's.
+    """
+    n_vocab = target.config.n_vocab
+    if not isinstance(draft, Decoder):
+        return DrafterForEach(draft or partial(Silent, n_vocab), n_vocab, capacity)
+    if draft.config.n_vocab != n_vocab:
+        raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
+                         f"the target {n_vocab}")
+    return BatchModelDrafter(draft, capacity, at_once)
