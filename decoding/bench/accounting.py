@@ -14,6 +14,7 @@ from decoding.feed import Cache, Model
 from decoding.observer import synchronize
 from decoding.result import Round
 
+REPEATS, LEAST_SECONDS = 12, 1.0  # of the passes that are timed by themselves
 PHASES = {"draft": "drafting, besides its passes", "verify": "verifying, besides its pass",
           "accept": "accept, emit, rewind"}
 
@@ -121,14 +122,14 @@ def stepper(model: Model, n: int, held: int) -> Callable[[], None]:
 
 
 def clean_median(steps: list[tuple[Callable[[], None], bool]], pid: int, pause: float = 0.0,
-                 least: float = 1.0, repeats: int = 12) -> float | None:
+                 ) -> float | None:
     """Return the median of the clean samples of those steps that are to be timed.
 
-    All steps are done in order, again and again: `repeats` times and for `least` seconds.
+    All steps are done in order, again and again: REPEATS times and for LEAST_SECONDS.
     """
     samples: list[float] = []
     begun, done = perf_counter(), 0
-    while done <= repeats or perf_counter() - begun < least:
+    while done <= REPEATS or perf_counter() - begun < LEAST_SECONDS:
         for step, wanted in steps:
             if pause:
                 sleep(pause)

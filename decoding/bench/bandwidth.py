@@ -5,6 +5,7 @@ memory is read in several ways, before, between and after the runs that are comp
 the fastest reading of all counts.
 """
 from collections.abc import Callable
+from math import inf
 from time import perf_counter
 
 import torch
@@ -31,9 +32,9 @@ class Bandwidth:
     @torch.no_grad()
     def read(self) -> None:
         """Take one more reading: all readers in turns, and of them the fastest."""
-        best = dict.fromkeys(self.readers, float("inf"))
+        best = dict.fromkeys(self.readers, inf)
         started = perf_counter()
-        while perf_counter() - started < READING_SECONDS:
+        while inf in best.values() or perf_counter() - started < READING_SECONDS:
             for name, reader in self.readers.items():
                 best[name] = min(best[name], seconds(reader))
         fastest = min(best, key=lambda name: best[name])

@@ -3,7 +3,7 @@ import argparse
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -62,10 +62,8 @@ class Driver:
         """Say a line; return the seconds and the ids of the answer. Raises PeerError if none comes.
         """
         assert self.process.stdin is not None and self.process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):  # then no answer comes
             print(*words, file=self.process.stdin, flush=True)
-        except BrokenPipeError:
-            pass  # the answer, which does not come, says so
         answer = self.process.stdout.readline().split()
         if not answer:
             raise PeerError(f"llama.cpp's driver ended with exit code {self.process.wait()}")

@@ -16,7 +16,7 @@ from decoding.bench.contestants import our_contestants
 from decoding.bench.counting_gpt2 import write_checkpoint
 from decoding.bench.machine import processor
 from decoding.bench.peer_table import Row, explanation, header, impossible, line
-from decoding.bench.peers import TALES_PROMPT, Pair, counting_prompt
+from decoding.bench.peers import TALES_PROMPT, counting_prompt
 from decoding.bench.turns import Contestant, Record, Start, take_turns
 from model.meta import without_memory
 from weights.load import find_checkpoint
@@ -91,19 +91,20 @@ def write(folder: Path, size: str, spoil: float | None = None) -> Path:
 def compare(task: Task, dtype: str, scratch: Path, options: argparse.Namespace,
             peer: Peer) -> tuple[list[Row], str]:
     """Return the rows of one pair in one number format, and how fast its weights can be read."""
-    say(f"{dtype}, {task.models}: loading")
+    title = f"{dtype}, {task.models}"
+    say(f"{title}: loading")
     sizes = [nbytes(folder, dtype) for folder in task.folders if folder]
     memory = [Bandwidth(size, options.device) for size in sizes]
     ours = our_contestants(task.folders, task.prompt, getattr(torch, dtype), options)
     with peer.contestants(task.folders, task.prompt, dtype, scratch, options) as (theirs, pids):
-        records = run(ours | theirs, [os.getpid(), *pids], memory, options, f"{dtype}, {task.models}")
+        records = run(ours | theirs, [os.getpid(), *pids], memory, options, title)
     limits = [size / read.limit for size, read in zip(sizes, memory)]
     plain, their_plain = (records[Contestant(who, 0)] for who in ("ours", peer.NAME))
     rows = [Row(dtype, task.models, gamma, records[Contestant("ours", gamma)],
                 records[Contestant(peer.NAME, gamma)], limits[0] + gamma * limits[-1], plain,
                 their_plain, task.expected or plain.runs[0])
             for who, gamma in ours]
-    return rows, f"{dtype}, {task.models}: " + "; ".join(
+    return rows, f"{title}: " + "; ".join(
         f"{who} of {size / 1e6:,.1f} MB read at {read}"
         for who, size, read in zip(("target", "draft"), sizes, memory))
 

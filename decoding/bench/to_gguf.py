@@ -6,7 +6,6 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-import torch
 from torch import Tensor
 
 from weights import load_model

@@ -26,13 +26,14 @@ def contestants(folders: tuple[Path, Path | None], prompt: list[int], dtype: str
     """Load target and draft; yield how each contestant starts a run, and no other processes."""
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    target, draft = (folder and load(folder, dtype, options.device) for folder in folders)
+    target = load(folders[0], dtype, options.device)
+    draft = None if folders[1] is None else load(folders[1], dtype, options.device)
     ids = torch.tensor([prompt], device=options.device)
 
     def start(gamma: int) -> Start:
         def generate(streamer: Handover) -> None:
             assistant = {}
-            if gamma > 0:
+            if gamma > 0 and draft is not None:
                 draft.generation_config.update(num_assistant_tokens=gamma,
                                                num_assistant_tokens_schedule="constant",
                                                assistant_confidence_threshold=0.0)
@@ -74,8 +75,8 @@ class Handover:
 def rounds(generate: Any) -> Rounds:
     """Run generate(streamer), and yield each round's seconds and new ids.
 
-    A greenlet is a function that can be left in the middle. In a thread it would have OpenMP threads
-    of its own, which would take cores from ours.
+    A greenlet is a function that can be left in the middle. A thread could wait as well, but would
+    have OpenMP threads of its own, which take cores from ours.
     """
     inside = greenlet(lambda: generate(Handover(getcurrent().parent)))
     while True:
