@@ -15,17 +15,27 @@ from decoding.sampling import GREEDY
 from decoding.speculative import speculative_rounds
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
+from model.fast.layouts import layout_name
 from weights import load_fast
+from weights.terminal import tell
 
 Ours = GPT2 | Graphed
 
 
 def load_ours(folder: Path, dtype: torch.dtype, tokens_per_pass: int,
-              options: argparse.Namespace) -> Ours:
-    """Load a model as it decodes: laid out for passes of one size, with --compile as CUDA graphs.
-    """
+              options: argparse.Namespace) -> GPT2:
+    """Load a model laid out for passes of one size, and say on stderr which layout that is."""
     model = load_fast(folder, options.device, dtype, options.linear, tokens_per_pass)
-    return Graphed(model, (1, tokens_per_pass)) if options.compile else model
+    tell(f"  {folder.name}, read {tokens_per_pass} tokens at once: {layout_name(model)}")
+    return model
+
+
+def ready(model: GPT2, pass_sizes: tuple[int, ...], options: argparse.Namespace) -> Ours:
+    """Return the model as it decodes: with --compile as CUDA graphs of these sizes of pass.
+
+    Every contestant asks for its own, since graphs have a single cache.
+    """
+    return Graphed(model, pass_sizes) if options.compile else model
 
 
 def our_contestants(folders: tuple[Path, Path | None], prompt: list[int], dtype: torch.dtype,
@@ -41,12 +51,13 @@ def our_contestants(folders: tuple[Path, Path | None], prompt: list[int], dtype:
     verifier = load_ours(target, dtype, most, options)
     plain = load_ours(target, dtype, 1, options) if twice else verifier
     starts: dict[Contestant, Start] = {Contestant("ours", 0): timed(
-        partial(autoregressive_rounds, plain, prompt, options.tokens))}
+        partial(autoregressive_rounds, ready(plain, (1,), options), prompt, options.tokens))}
     if draft:
         small = load_ours(draft, dtype, 2, options)
         for gamma in options.gammas:
             starts[Contestant("ours", gamma)] = timed(partial(
-                speculative_rounds, verifier, small, prompt, options.tokens, gamma=gamma,
+                speculative_rounds, ready(verifier, (1, gamma + 1), options),
+                ready(small, (1, 2), options), prompt, options.tokens, gamma=gamma,
                 rule=accept_greedy, sampling=GREEDY))
     return starts
 

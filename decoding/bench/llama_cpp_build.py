@@ -23,17 +23,35 @@ class PeerError(Exception):
 def cache_folder() -> Path:
     """Return where downloads and builds are kept. It is safe to delete."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "speculative-decoding" / f"llama-cpp-python-{VERSION}"
+    return Path(home) / "speculative" / f"llama-cpp-python-{VERSION}"
 
 
 def find_driver() -> Path:
-    """Return the path of the driver. Raises PeerError if it is not there, or older than its source.
-    """
+    """Return the path of the driver. Raises PeerError if it is not built, or of another source."""
+    copy = cache_folder() / "driver"
     path = cache_folder() / "build" / ("driver.exe" if sys.platform == "win32" else "driver")
-    newest = max(file.stat().st_mtime for file in SOURCE.iterdir())
-    if not path.exists() or path.stat().st_mtime < newest:
+    if not path.exists() or any(differs(file, copy / file.name)
+                                or (copy / file.name).stat().st_mtime > path.stat().st_mtime
+                                for file in SOURCE.iterdir()):
         raise PeerError("llama.cpp is not built yet; --build does it, in minutes")
     return path
+
+
+def copy_driver(folder: Path) -> Path:
+    """Copy the driver's source to where it is built, as far as it has changed; return the copy.
+
+    So that a build does not depend on the place of this checkout.
+    """
+    copy = folder / "driver"
+    copy.mkdir(exist_ok=True)
+    for file in SOURCE.iterdir():
+        if differs(file, copy / file.name):
+            shutil.copyfile(file, copy / file.name)
+    return copy
+
+
+def differs(file: Path, copy: Path) -> bool:
+    return not copy.exists() or file.read_bytes() != copy.read_bytes()
 
 
 def build() -> None:
@@ -50,8 +68,8 @@ def build() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     llama_cpp = fetch(folder)
     out = folder / "build"
-    step("cmake", "-S", SOURCE, "-B", out, "-G", "Ninja" if ninja else "Unix Makefiles",
-         f"-DLLAMA_CPP={llama_cpp}", *(f"-D{name}={value}" for name, value in OPTIONS.items()))
+    step("cmake", "-S", copy_driver(folder), "-B", out,
+         "-G", "Ninja" if ninja else "Unix Makefiles", f"-DLLAMA_CPP={llama_cpp}", *(f"-D{name}={value}" for name, value in OPTIONS.items()))
     step("cmake", "--build", out, "--target", "driver", "--parallel", str(os.cpu_count() or 1))
 
 

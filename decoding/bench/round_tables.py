@@ -11,9 +11,9 @@ from decoding.acceptance import accept_greedy
 from decoding.baseline import autoregressive_rounds
 from decoding.bench.accounting import Account, Timed, alone, in_turns, pass_name, take_account
 from decoding.bench.bandwidth import Bandwidth
-from decoding.bench.contestants import Ours, load_ours
+from decoding.bench.contestants import Ours, load_ours, ready
 from decoding.bench.machine import processor
-from decoding.bench.side_by_side import Task, nbytes, say, tasks
+from decoding.bench.side_by_side import Task, nbytes, tasks
 from decoding.drafters import ModelDrafter
 from decoding.gamma import FixedGamma
 from decoding.observer import Observer
@@ -22,6 +22,7 @@ from decoding.sampling import GREEDY
 from decoding.speculative import decode
 from decoding.stopping import Request
 from weights.console import number
+from weights.terminal import tell
 
 PASS_SIZES = (1, 2, 3, 5, 9)  # tokens of the passes of the last table
 
@@ -37,9 +38,10 @@ def print_account(options: argparse.Namespace) -> None:
                   for path in (target, draft)]
         sizes = [nbytes(path, options.dtype) for path in (target, draft)]
         dtype = getattr(torch, options.dtype)
-        say("loading")
-        plain, verifier = (load_ours(target, dtype, n, options) for n in (1, options.gamma + 1))
-        small = load_ours(draft, dtype, 2, options)
+        tell("loading")
+        plain, verifier, small = (
+            ready(load_ours(path, dtype, n, options), (*PASS_SIZES, options.gamma + 1), options)
+            for path, n in ((target, 1), (target, options.gamma + 1), (draft, 2)))
     print(f"{task.models}, {options.dtype}; {processor(options.device)}, "
           f"{torch.get_num_threads()} threads, torch {torch.__version__}")
     read(memory)

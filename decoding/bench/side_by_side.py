@@ -1,7 +1,6 @@
 """What both comparisons do: write the models, let ours and the other library take turns, print."""
 import argparse
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -21,6 +20,7 @@ from decoding.bench.turns import Contestant, Record, Start, take_turns
 from model.meta import without_memory
 from weights.load import find_checkpoint
 from weights.registry import BUNDLED
+from weights.terminal import tell
 from weights.tokenizer import load_tokenizer
 
 WARM_UP = 8  # tokens of a run that nobody times: the first calls of a process are slow
@@ -83,7 +83,7 @@ def tasks(folder: Path, options: argparse.Namespace) -> Iterator[Task]:
 def write(folder: Path, size: str, spoil: float | None = None) -> Path:
     """Write a counting target, or a draft that counts wrong after a share of ids; if not there."""
     if not folder.exists():
-        say(f"writing {folder.name}")
+        tell(f"writing {folder.name}")
         write_checkpoint(folder, size, spoil=spoil or 0.0, seed=0 if spoil is None else 1)
     return folder
 
@@ -92,7 +92,7 @@ def compare(task: Task, dtype: str, scratch: Path, options: argparse.Namespace,
             peer: Peer) -> tuple[list[Row], str]:
     """Return the rows of one pair in one number format, and how fast its weights can be read."""
     title = f"{dtype}, {task.models}"
-    say(f"{title}: loading")
+    tell(f"{title}: loading")
     sizes = [nbytes(folder, dtype) for folder in task.folders if folder]
     memory = [Bandwidth(size, options.device) for size in sizes]
     ours = our_contestants(task.folders, task.prompt, getattr(torch, dtype), options)
@@ -121,7 +121,7 @@ def run(starts: dict[Contestant, Start], pids: list[int], memory: list[Bandwidth
         take_turns(starts, records, options.tokens, pids)
         clean = sum(len(record.clean) for record in records.values())
         timed = sum(len(record.timed) for record in records.values())
-        say(f"{title}: run {repeat + 1} of {options.repeats}; {clean} of {timed} rounds clean")
+        tell(f"{title}: run {repeat + 1} of {options.repeats}; {clean} of {timed} rounds clean")
     for read in memory:
         read.read()
     return records
@@ -132,8 +132,3 @@ def nbytes(folder: Path, dtype: str) -> int:
     config, _ = find_checkpoint(folder)
     model = without_memory(config, getattr(torch, dtype))
     return sum(weight.nbytes for weight in model.parameters())
-
-
-def say(text: str) -> None:
-    """Print a line of progress on stderr."""
-    print(text, file=sys.stderr, flush=True)

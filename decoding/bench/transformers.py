@@ -2,7 +2,7 @@
 
     python -m decoding.bench.transformers > table.md
 
-On a GPU: add --device cuda --compile, and --dtypes bfloat16 is the number format to look at.
+On a GPU: --pairs large/small --device cuda --compile --dtypes bfloat16.
 
 Both continue the same prompt greedily, plainly and speculatively (assisted generation there), and
 take turns after every few rounds. Counting models (decoding/bench/counting.py) are written into a

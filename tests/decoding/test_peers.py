@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from decoding.bench import bandwidth, clean, llama_cpp_build, turns
+from decoding.bench.contestants import our_contestants
 from decoding.bench.counting_gpt2 import write_checkpoint
 from decoding.bench.llama_cpp import main as llama_cpp
 from decoding.bench.llama_cpp_peer import Driver
@@ -154,6 +155,20 @@ def test_generate_is_left_after_every_round(tiny, tmp_path):
     assert pids == [] and ids == {0: [right[:1], right[1:2]], 3: [right[:4], right[4:8]]}
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_our_contestants_do_not_disturb_each_other(tiny, compiled):
+    """All runs at once, also with graphs, which have a single cache for each model."""
+    prompt = counting_prompt("tiny")
+    options = SimpleNamespace(device="cpu", linear="plain", compile=compiled, gammas=[2, 3],
+                              tokens=12)
+    starts = our_contestants((tiny, tiny), prompt, torch.float32, options)
+    records = {contestant: Record() for contestant in starts}
+    with torch.no_grad():
+        take_turns(starts, records, 12, [])
+    right = [prompt[-1] + 1 + i for i in range(12)]
+    assert [record.runs for record in records.values()] == [[right]] * 3
+
+
 DRIVER = """#!{python}
 import sys
 print(sys.argv[1:], file=open({log!r}, "w"))
@@ -198,6 +213,26 @@ def test_what_llama_cpp_lacks_is_said_in_one_line(capsys, monkeypatch, tmp_path,
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and reason in err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_driver_of_another_source_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = llama_cpp_build.cache_folder()
+    program = folder / "build" / ("driver.exe" if sys.platform == "win32" else "driver")
+    program.parent.mkdir(parents=True)
+    copy = llama_cpp_build.copy_driver(folder) / "driver.cpp"
+    program.write_text("")
+    assert llama_cpp_build.find_driver() == program
+    before = copy.stat().st_mtime_ns
+    llama_cpp_build.copy_driver(folder)
+    assert copy.stat().st_mtime_ns == before  # else it would be compiled again
+    copy.write_text("older")
+    with pytest.raises(llama_cpp_build.PeerError, match="--build"):
+        llama_cpp_build.find_driver()
+    llama_cpp_build.copy_driver(folder)
+    os.utime(program, (1, 1))  # copied, but not compiled yet
+    with pytest.raises(llama_cpp_build.PeerError, match="--build"):
+        llama_cpp_build.find_driver()
 
 
 def test_an_official_race_starts_from_the_same_ids_as_ever():
