@@ -69,7 +69,8 @@ def build() -> None:
     llama_cpp = fetch(folder)
     out = folder / "build"
     step("cmake", "-S", copy_driver(folder), "-B", out,
-         "-G", "Ninja" if ninja else "Unix Makefiles", f"-DLLAMA_CPP={llama_cpp}", *(f"-D{name}={value}" for name, value in OPTIONS.items()))
+         "-G", "Ninja" if ninja else "Unix Makefiles", f"-DLLAMA_CPP={llama_cpp}",
+         *(f"-D{name}={value}" for name, value in OPTIONS.items()))
     step("cmake", "--build", out, "--target", "driver", "--parallel", str(os.cpu_count() or 1))
 
 

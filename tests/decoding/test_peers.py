@@ -156,8 +156,9 @@ def test_generate_is_left_after_every_round(tiny, tmp_path):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_our_contestants_do_not_disturb_each_other(tiny, compiled):
+def test_our_contestants_do_not_disturb_each_other(monkeypatch, tiny, compiled):
     """All runs at once, also with graphs, which have a single cache for each model."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)  # two rounds
     prompt = counting_prompt("tiny")
     options = SimpleNamespace(device="cpu", linear="plain", compile=compiled, gammas=[2, 3],
                               tokens=12)
