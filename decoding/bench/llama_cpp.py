@@ -1,6 +1,6 @@
 """Side by side with llama.cpp, on the same weights and the same threads.
 
-    python -m decoding.bench.llama_cpp --build        once: minutes, and 800 MB of disk
+    python -m decoding.bench.llama_cpp --build        once: many minutes
     python -m decoding.bench.llama_cpp > table.md
 
 --build compiles llama.cpp for this processor, from the source package of llama-cpp-python, and a
@@ -10,8 +10,7 @@ one; nothing is installed. Needs cmake, ninja or make, and a C++ compiler.
 Then both continue the same prompt greedily, plainly and speculatively, and take turns after every
 few rounds. The checkpoints are written as GGUF into a temporary folder: the counting models of
 decoding/bench/counting.py, and the bundled pair. Prints one table and how to read it. All of it
-takes a quarter of an hour on two cores; --pairs and --dtypes run a part. decoding/bench/README.md
-says what came out.
+takes many minutes; --pairs and --dtypes run a part. decoding/bench/README.md says what came out.
 """
 import argparse
 import sys

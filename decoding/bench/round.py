@@ -6,7 +6,7 @@ For each loop a table whose parts add up to the run: prefill, each kind of pass,
 between them. A draft's pass over two tokens is the catch-up after a round in which all was
 accepted. A second table says why a pass takes what it takes: reading its weights, the pass repeated
 alone, after a pause in which threads fall asleep, and in turns with the other model, which pushes
-its weights out of the processor's cache. GPT-2 Large and Small take two minutes on two cores.
+its weights out of the processor's cache.
 """
 import argparse
 import sys

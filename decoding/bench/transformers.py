@@ -7,8 +7,8 @@ On a GPU: --pairs large/small --device cuda --compile --dtypes bfloat16.
 Both continue the same prompt greedily, plainly and speculatively (assisted generation there), and
 take turns after every few rounds. Counting models (decoding/bench/counting.py) are written into a
 temporary folder: of official shape, and the right ids are known. Prints one table and how to read
-it. All of it takes a quarter of an hour on two cores; --pairs and --dtypes run a part.
-decoding/bench/README.md says what came out.
+it. All of it takes many minutes; --pairs and --dtypes run a part. decoding/bench/README.md says
+what came out.
 """
 import argparse
 import sys
