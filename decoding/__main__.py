@@ -11,10 +11,14 @@ python -m decoding.benchmark         many minutes
     plots in the folder results
 python -m decoding.animation         seconds
     draw README's moving picture from a recorded run
-python -m decoding.bench.transformers        6 minutes and more
+python -m decoding.bench.transformers        many minutes
     measure side by side with the library transformers
 python -m decoding.bench.batches             minutes
     measure several texts at once, plain and speculative
+python -m decoding.bench.llama_cpp           many minutes
+    measure side by side with llama.cpp; --build compiles it
+python -m decoding.bench.round               minutes
+    say where every millisecond of a run goes
 python -m decoding.bench.counting FOLDER     seconds
     write a GPT-2 of official shape whose right text is known
 

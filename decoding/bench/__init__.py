@@ -1,8 +1,12 @@
-"""Measuring: what `python -m decoding.benchmark` is made of, and a race with transformers.
+"""Measuring: what `python -m decoding.benchmark` is made of, and races with other libraries.
 
 arms, costs, measure: runs and their numbers. rows, tables, summary, plots: what becomes of them.
-sweep: all of this in order. transformers, contestants, side_by_side: the race. counting,
-counting_gpt2, sizes: the models that run in it. options: the command line.
+sweep: all of this in order. options: the command line.
+
+transformers, llama_cpp: programs that race against another library. peers, side_by_side,
+contestants, turns, clean, bandwidth, peer_table: what both share. transformers_peer,
+llama_cpp_peer, llama_cpp_build, to_gguf: what each needs. counting, counting_gpt2, sizes: the
+models that race. round, accounting, round_tables: where the time of a run goes.
 
 README.md beside this file holds what was measured, and how to measure it on your machine.
 """

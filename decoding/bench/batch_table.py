@@ -186,7 +186,7 @@ def table(rows: list[Measured]) -> str:
     """Return a line for each B."""
     lines = ["| B | T(B) ms | T(B(γ+1)) ms | T(B(γ+1))/T(B) | D(B) ms | plain tokens/s "
              "| speculative tokens/s | speed-up | refilled | predicted, all places taken "
-             "| tokens per round | places empty | refilled | linear layers |",
+             "| tokens per round | places empty | refilled | layout |",
              "|---" * 14 + "|"]
     for row in rows:
         lines.append(

@@ -1,123 +1,134 @@
-"""Prints the tables of `python -m decoding.bench.transformers`."""
+"""What both comparisons do: write the models, let ours and the other library take turns, print."""
 import argparse
-import sys
+import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from itertools import product
 from pathlib import Path
-from statistics import median
+from typing import NamedTuple, Protocol
 
 import torch
-import transformers
 
-from decoding.bench.contestants import (
-    Contestant,
-    Ours,
-    bandwidth,
-    load_both,
-    make_contestants,
-    passes,
-    race,
-    ready,
-)
+from decoding.bench.bandwidth import Bandwidth
+from decoding.bench.contestants import our_contestants
 from decoding.bench.counting_gpt2 import write_checkpoint
 from decoding.bench.machine import processor
-from model.fast.layouts import layout_name
+from decoding.bench.peer_table import Row, explanation, header, impossible, line
+from decoding.bench.peers import TALES_PROMPT, counting_prompt
+from decoding.bench.turns import Contestant, Record, Start, take_turns
+from model.meta import without_memory
+from weights.load import find_checkpoint
+from weights.registry import BUNDLED
+from weights.terminal import tell
+from weights.tokenizer import load_tokenizer
 
-Folders = dict[float | str, Path]  # of the target, and of the draft for each share of spoilt ids
+WARM_UP = 8  # tokens of a run that nobody times: the first calls of a process are slow
 
 
-def compare_all(options: argparse.Namespace) -> None:
-    """Print a table for each number format and share of spoilt ids, progress to stderr."""
+class Peer(Protocol):
+    """A module that brings another library: transformers_peer, llama_cpp_peer."""
+
+    NAME: str
+
+    def version(self) -> str: ...
+
+    def contestants(self, folders: tuple[Path, Path | None], prompt: list[int], dtype: str,
+                    scratch: Path, options: argparse.Namespace, /,
+                    ) -> AbstractContextManager[tuple[dict[Contestant, Start], list[int]]]: ...
+
+
+class Task(NamedTuple):
+    """Two models on the disk, and what they are to continue."""
+
+    models: str
+    folders: tuple[Path, Path | None]
+    prompt: list[int]
+    expected: list[int] | None  # the right ids; None: whatever our plain loop writes
+
+
+def compare_all(options: argparse.Namespace, peer: Peer) -> None:
+    """Print one table; what is below it is printed even if the comparison is interrupted."""
     torch.set_grad_enabled(False)
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    print(machine_line(options.device))
-    with tempfile.TemporaryDirectory() as folder:
-        folders = write(Path(folder), options)
-        for dtype in options.dtypes:
-            compare(folders, getattr(torch, dtype), options)
+    print(f"{processor(options.device)}, {torch.get_num_threads()} threads, "
+          f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, "
+          f"{peer.version()}\n\n{header(peer.NAME)}", flush=True)
+    notes: list[str] = []
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for task, dtype in product(tasks(Path(folder), options), options.dtypes):
+                rows, note = compare(task, dtype, Path(folder), options, peer)
+                print("\n".join(map(line, rows)), flush=True)
+                notes += [note, *filter(None, map(impossible, rows))]
+    finally:
+        print("", explanation(), *notes, sep="\n\n" if notes else "\n", flush=True)
 
 
-def machine_line(device: str) -> str:
-    """Return one line: processor, threads and versions."""
-    return (f"{processor(device)}, {torch.get_num_threads()} threads, "
-            f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, "
-            f"transformers {transformers.__version__}")
+def tasks(folder: Path, options: argparse.Namespace) -> Iterator[Task]:
+    """Yield each pair, its counting models written just before."""
+    for pair in options.pairs:
+        if pair.bundled:
+            prompt = load_tokenizer(pair.target).encode(TALES_PROMPT)
+            yield Task(str(pair), (BUNDLED[pair.target], BUNDLED[pair.draft]), prompt, None)
+            continue
+        prompt = counting_prompt(pair.target)
+        expected = [prompt[-1] + 1 + i for i in range(options.tokens)]
+        target = write(folder / pair.target, pair.target)
+        for spoil in options.spoil if pair.draft else [0.0]:
+            draft = pair.draft and write(folder / f"{pair.draft}-spoil-{spoil}", pair.draft, spoil)
+            title = f"{pair}, spoil {spoil}" if draft else str(pair)
+            yield Task(title, (target, draft), prompt, expected)
 
 
-def write(folder: Path, options: argparse.Namespace) -> Folders:
-    """Write the target, and a draft for each share of spoilt ids."""
-    folders: Folders = {"target": folder / "target"}
-    say("writing the target")
-    write_checkpoint(folders["target"], options.target)
-    for spoil in options.spoil:
-        say(f"writing the draft, spoil {spoil}")
-        folders[spoil] = folder / f"draft-{spoil}"
-        write_checkpoint(folders[spoil], options.draft, spoil=spoil, seed=1)
-    return folders
+def write(folder: Path, size: str, spoil: float | None = None) -> Path:
+    """Write a counting target, or a draft that counts wrong after a share of ids; if not there."""
+    if not folder.exists():
+        tell(f"writing {folder.name}")
+        write_checkpoint(folder, size, spoil=spoil or 0.0, seed=0 if spoil is None else 1)
+    return folder
 
 
-def compare(folders: Folders, dtype: torch.dtype, options: argparse.Namespace) -> None:
-    """Print, for one number format, what a pass of the target costs, then a table per draft."""
-    most = max(options.gammas) + 1  # tokens in one pass of the target
-    laid_out = options.device == "cpu" and options.layout == "auto"
-    say("loading target")
-    targets, theirs = load_both(folders["target"], dtype, (1, most) if laid_out else (most,),
-                                options)
-    size = sum(weight.nbytes for weight in targets[most].parameters())
-    limit = bandwidth(options.device) / size  # tokens/s
-    name = str(dtype).removeprefix("torch.")
-    print(f"\n## {name}\n\nTarget GPT-2 {options.target}, {size / 1e9:.2f} GB of weights "
-          f"read at {limit * size / 1e9:.1f} GB/s: at most {limit:.2f} tokens/s, "
-          f"{1000 / limit:.0f} ms a token. Layout {layout_name(targets[most])}.")
-    verified = {gamma + 1 for gamma in options.gammas}
-    ours = {n: ready(model, verified, options) for n, model in targets.items()}
-    print_passes("target", ours, options.prompt, limit)
-    for spoil in options.spoil:
-        say(f"loading draft-{spoil}")
-        drafts, their_draft = load_both(folders[spoil], dtype, (2,), options)
-        relative_size = sum(weight.nbytes for weight in drafts[2].parameters()) / size
-        draft, per_round = ready(drafts[2], set(), options), dict[int, float]()
-        print_passes(f"draft (spoil {spoil})", {2: draft}, options.prompt,
-                     limit / relative_size)
-        contestants = make_contestants(ours, theirs, draft, their_draft, per_round, options)
-        times, wrong = race(contestants, options, f"{name}, spoil {spoil}", say)
-        speeds = {who: options.tokens / median(seconds) for who, seconds in times.items()}
-        print(f"\nDraft GPT-2 {options.draft}, spoil {spoil}:\n")
-        print(table(speeds, wrong, limit, options.gammas), flush=True)
-        same = ("ours, laid out for verifying", 0)
-        print(f"\nThe plain loop over the target that is laid out for {most} tokens: "
-              f"{speeds[same]:.2f} tokens/s, ids {'DIFFERENT' if wrong[same] else 'equal'}.\n")
-        print("If a pass cost no more than reading the weights once: " + ", ".join(
-            f"gamma {gamma} {tokens:.2f} tokens per round, "
-            f"{tokens / (1 + gamma * relative_size):.2f} times the plain loop"
-            for gamma, tokens in per_round.items()) + ".", flush=True)
+def compare(task: Task, dtype: str, scratch: Path, options: argparse.Namespace,
+            peer: Peer) -> tuple[list[Row], str]:
+    """Return the rows of one pair in one number format, and how fast its weights can be read."""
+    title = f"{dtype}, {task.models}"
+    tell(f"{title}: loading")
+    sizes = [nbytes(folder, dtype) for folder in task.folders if folder]
+    memory = [Bandwidth(size, options.device) for size in sizes]
+    ours = our_contestants(task.folders, task.prompt, getattr(torch, dtype), options)
+    with peer.contestants(task.folders, task.prompt, dtype, scratch, options) as (theirs, pids):
+        records = run(ours | theirs, [os.getpid(), *pids], memory, options, title)
+    limits = [size / read.limit for size, read in zip(sizes, memory)]
+    plain, their_plain = (records[Contestant(who, 0)] for who in ("ours", peer.NAME))
+    rows = [Row(dtype, task.models, gamma, records[Contestant("ours", gamma)],
+                records[Contestant(peer.NAME, gamma)], limits[0] + gamma * limits[-1], plain,
+                their_plain, task.expected or plain.runs[0])
+            for who, gamma in ours]
+    return rows, f"{title}: " + "; ".join(
+        f"{who} of {size / 1e6:,.1f} MB read at {read}"
+        for who, size, read in zip(("target", "draft"), sizes, memory))
 
 
-def table(speeds: dict[Contestant, float], wrong: dict[Contestant, bool], limit: float,
-          gammas: list[int]) -> str:
-    """Return the tokens per second of both, a line for the plain loop and for each gamma."""
-    lines = ["| | ours, tokens/s | of the limit | over our baseline | transformers, tokens/s "
-             "| of the limit | ours over transformers | ids |",
-             "|---|---|---|---|---|---|---|---|"]
-    for gamma in [0, *gammas]:
-        ours, theirs = speeds["ours", gamma], speeds["transformers", gamma]
-        title = f"speculative, gamma {gamma}" if gamma else "plain"
-        equal = not (wrong["ours", gamma] or wrong["transformers", gamma])
-        lines.append(f"| {title} | {ours:.2f} | {ours / limit:.0%} "
-                     f"| {ours / speeds['ours', 0]:.2f} | {theirs:.2f} | {theirs / limit:.0%} "
-                     f"| {ours / theirs:.2f} | {'equal' if equal else 'DIFFERENT'} |")
-    return "\n".join(lines)
+def run(starts: dict[Contestant, Start], pids: list[int], memory: list[Bandwidth],
+        options: argparse.Namespace, title: str) -> dict[Contestant, Record]:
+    """Let all take turns, once to warm up and then `repeats` times; read the memory in between."""
+    warm_up = {contestant: Record() for contestant in starts}
+    take_turns(starts, warm_up, min(WARM_UP, options.tokens), pids)
+    records = {contestant: Record() for contestant in starts}
+    for repeat in range(options.repeats):
+        for read in memory:
+            read.read()
+        take_turns(starts, records, options.tokens, pids)
+        clean = sum(len(record.clean) for record in records.values())
+        timed = sum(len(record.timed) for record in records.values())
+        tell(f"{title}: run {repeat + 1} of {options.repeats}; {clean} of {timed} rounds clean")
+    for read in memory:
+        read.read()
+    return records
 
 
-def print_passes(who: str, models: dict[int, Ours], prompt: list[int], limit: float) -> None:
-    """Print what a pass costs. limit: how many times the weights can be read in a second."""
-    for laid_out_for, times in passes(models, prompt).items():
-        costs = ", ".join(f"n={n} {1000 * seconds:.0f} ms ({seconds * limit:.2f} times the limit)"
-                          for n, seconds in times.items())
-        print(f"\nOne pass of the {who} over n tokens, laid out for {laid_out_for}: {costs}.",
-              flush=True)
-
-
-def say(line: str) -> None:
-    """Print a line of progress on stderr."""
-    print(line, file=sys.stderr, flush=True)
+def nbytes(folder: Path, dtype: str) -> int:
+    """Return the size of a model's weights in this number format."""
+    config, _ = find_checkpoint(folder)
+    model = without_memory(config, getattr(torch, dtype))
+    return sum(weight.nbytes for weight in model.parameters())

@@ -111,7 +111,7 @@ def loaded_once(loaded, monkeypatch):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_command_line_finds_the_mistake(mistake, dtype, capsys):
     with MISTAKES[mistake]():
-        answer = ask(capsys, "--dtype", dtype, "--temperature", 0, "--linear", "plain",
+        answer = ask(capsys, "--dtype", dtype, "--temperature", 0, "--layout", "plain",
                      "--max-new-tokens", LENGTH, OPENINGS[0])
     assert answer.code == 0
     assert answer.err.rstrip().endswith(": DIFFERENT")
@@ -123,7 +123,7 @@ def test_the_benchmark_finds_the_mistake(mistake, dtype, tmp_path, capsys):
     file = tmp_path / "p.txt"
     file.write_text(OPENINGS[0])
     with MISTAKES[mistake]():
-        code = benchmark.main(["--dtype", dtype, "--linear", "plain", "--prompts", str(file),
+        code = benchmark.main(["--dtype", dtype, "--layout", "plain", "--prompts", str(file),
                                "--lengths", str(LENGTH), "--gammas", "4", "--temperatures", "0",
                                "--repeats", "1", "--tune"])
     out, err = capsys.readouterr()
@@ -133,7 +133,7 @@ def test_the_benchmark_finds_the_mistake(mistake, dtype, tmp_path, capsys):
 
 def test_a_cache_that_keeps_too_much_stops_the_run(capsys):
     with rewind_too_little():
-        answer = ask(capsys, "--temperature", 0, "--linear", "plain", "--max-new-tokens", LENGTH)
+        answer = ask(capsys, "--temperature", 0, "--layout", "plain", "--max-new-tokens", LENGTH)
     assert answer.code == 2
 
 

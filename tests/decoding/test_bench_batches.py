@@ -37,7 +37,7 @@ def test_the_smallest_table(capsys, temperature):
     answer = ask(capsys, "--layout", "plain", "--batches", 2, 1, 2, "--tokens", 4, "--gamma", 2,
                  "--repeats", 1, "--temperature", temperature)
     assert answer.code == 0, answer.err
-    rows = re.findall(r"^\| (\d+) \|.*\| nn.Linear \|$", answer.out, re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \|.*\| plain \|$", answer.out, re.MULTILINE)
     assert rows == ["1", "2"]
     assert ("6 texts in 3 arms each has the ids it has alone" in answer.out) == (temperature == 0)
     assert answer.err.count("\n") == 6

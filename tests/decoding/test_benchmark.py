@@ -534,32 +534,6 @@ def test_time_left_goes_by_tokens_and_cache_policy(monkeypatch):
     assert [progress.clock(s) for s in (9, 90, 7200)] == ["9 s", "2 min", "2.0 h"]
 
 
-def test_the_comparison_with_transformers_says_whose_ids_are_wrong():
-    from decoding.bench.contestants import race
-    from decoding.bench.side_by_side import table
-    from decoding.bench.transformers import counting_prompt, parse
-
-    options, said = parse(["--gammas", "2", "--tokens", "5", "--repeats", "3"]), []
-    options.prompt = counting_prompt("large")
-
-    def right(n, gamma):
-        return [options.prompt[-1] + 1 + i for i in range(n)]
-
-    def sometimes_wrong(n, gamma):
-        return [*right(n, gamma)[:-1], 0] if len(said) == 7 else right(n, gamma)
-
-    arms = {("ours", 0): right, ("transformers", 0): right, ("ours", 2): right,
-            ("transformers", 2): sometimes_wrong}
-    times, wrong = race(arms, options, "float32", said.append)
-    assert [len(seconds) for seconds in times.values()] == [3] * 4 and len(said) == 12
-    assert [arm for arm in arms if wrong[arm]] == [("transformers", 2)]
-    speeds = {("ours", 0): 10.0, ("transformers", 0): 8.0, ("ours", 2): 25.0,
-              ("transformers", 2): 5.0}
-    assert table(speeds, wrong, limit=20.0, gammas=[2]).splitlines()[2:] == [
-        "| plain | 10.00 | 50% | 1.00 | 8.00 | 40% | 1.25 | equal |",
-        "| speculative, gamma 2 | 25.00 | 125% | 2.50 | 5.00 | 25% | 5.00 | DIFFERENT |"]
-
-
 def test_without_the_library_transformers_the_comparison_says_so_in_one_line():
     script = """
 import sys

@@ -130,7 +130,7 @@ def test_half_precision_that_overflows_is_told_to_be_wider(folders, capsys, tmp_
 def test_the_benchmark_makes_no_table_of_it(temperature, folders, capsys, tmp_path):
     _, sound, huge = folders
     (tmp_path / "p.txt").write_text("Once")
-    code = benchmark.main(["--target", sound, "--draft", huge, "--linear", "plain", "--prompts",
+    code = benchmark.main(["--target", sound, "--draft", huge, "--layout", "plain", "--prompts",
                            str(tmp_path / "p.txt"), "--lengths", "6", "--gammas", "2", "--repeats",
                            "1", "--temperatures", temperature, "--out", str(tmp_path / "r")])
     out, err = capsys.readouterr()

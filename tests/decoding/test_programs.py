@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from decoding.bench import counting, transformers
+from decoding.bench import counting
 from decoding.bench.counting_gpt2 import write_checkpoint
 from tests.commands import ROOT, run_script
 from weights import load_model
 
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
-            "decoding.bench.transformers", "decoding.bench.batches", "decoding.bench.counting",
-            "weights.train", "weights.check"]
+            "decoding.bench.transformers", "decoding.bench.llama_cpp", "decoding.bench.round",
+            "decoding.bench.batches", "decoding.bench.counting", "weights.train", "weights.check"]
 
 
 def run(capsys, module, *arguments):
@@ -39,13 +39,12 @@ def refused(capsys, module, *arguments):
 
 
 @pytest.mark.parametrize("arguments, reason", [
-    ("--target nope", "--target"), ("--draft nope", "--draft"), ("--gammas -1", "at least 1"),
+    ("--pairs nope", "--pairs"), ("--pairs tiny/nope", "--pairs"), ("--gammas -1", "at least 1"),
     ("--gammas x", "at least 1"), ("--gammas 0", "at least 1"), ("--dtypes int8", "--dtypes"),
     ("--layout nope", "--layout"), ("--device nope", "--device"), ("--spoil nan", "from 0 to 1"),
     ("--spoil 2", "from 0 to 1"), ("--tokens 0", "at least 1"), ("--repeats 0", "at least 1"),
     ("--compile", "needs --device cuda"),
-    ("--target small --draft tiny", "50257 and 300"),
-    ("--target tiny --draft tiny", "--tokens 60 does not fit"),
+    ("--pairs small/tiny", "50257 and 300"), ("--pairs tiny", "--tokens 60 does not fit"),
     ("--tokens 2000", "--tokens 2000 does not fit"),
     ("--gammas 1 1008", "--gammas 1008 does not fit"),
     pytest.param("--device cuda", "no cuda device", marks=pytest.mark.skipif(
@@ -59,17 +58,36 @@ def test_the_race_refuses_before_it_writes(capsys, monkeypatch, tmp_path, argume
 
 def test_the_smallest_race(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    short = "--target tiny --draft tiny --spoil .2 --gammas 3 --tokens 40 --repeats 1"
+    short = "--pairs tiny/tiny --spoil .2 --gammas 3 --tokens 40 --repeats 1"
     with torch.enable_grad():  # as it was, afterwards
         code, out, err = run(capsys, "decoding.bench.transformers", *short.split(),
                              "--dtypes", "float32")
     assert code == 0, err
-    assert "| speculative, gamma 3 |" in out and "DIFFERENT" not in out
-    assert "gamma 3: " in err and not list(tmp_path.rglob("*.safetensors"))
+    assert "| speculative, γ = 3 |" in out and "DIFFERENT" not in out and out.count("equal") == 2
+    assert "run 1 of 1" in err and not list(tmp_path.rglob("*.safetensors"))
 
 
-def test_an_official_race_starts_from_the_same_ids_as_ever():
-    assert transformers.counting_prompt("large") == list(range(1000, 1016))
+@pytest.mark.parametrize("arguments, reason", [
+    ("--pair tiny", "no draft"), ("--pair nope", "--pair"), ("--gamma 0", "at least 1"),
+    ("--pair tiny/tiny", "--tokens 60 does not fit"), ("--compile", "needs --device cuda"),
+])
+def test_the_account_refuses_before_it_writes(capsys, monkeypatch, tmp_path, arguments, reason):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert reason in refused(capsys, "decoding.bench.round", *arguments.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_smallest_account(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("decoding.bench.accounting.LEAST_SECONDS", 0.0)
+    with torch.enable_grad():
+        code, out, err = run(capsys, "decoding.bench.round", "--pair", "tiny/tiny", "--gamma", 3,
+                             "--tokens", 30, "--repeats", 1)
+    assert code == 0, err
+    for line in ("| target: pass over 1 tokens | 30 |", "| target: pass over 4 tokens |",
+                 "| draft: pass over 2 tokens |", "| accept, emit, rewind |", "| 100% |"):
+        assert line in out
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("arguments", [
@@ -136,6 +154,7 @@ sys.exit(__import__(program, fromlist=["main"]).main())
     ("decoding.bench.transformers", "torch", ""),
     ("decoding.bench.batches", "tiktoken", ""),
     ("decoding.bench.batches", "torch", ""),
+    ("decoding.bench.round", "torch", ""),
     ("decoding.bench.counting", "torch", "OUT/new"),
     ("weights.train", "tiktoken", "README.md --out OUT/new"),
     ("weights.check", "weights.registry", "tales-small"),
