@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from decoding.acceptance import Block
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -15,6 +17,7 @@ class Trace:
     q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
     logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
     u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
+    block: Block | None  # what the block rule compared them with
 
 
 class Observer:
@@ -43,7 +46,7 @@ class Observer:
         synchronize()
         self.prefill_seconds = perf_counter() - self.started
 
-    def lap(self, phase: str, **computed: Tensor | None) -> None:
+    def lap(self, phase: str, **computed: Tensor | Block | None) -> None:
         """Record the time since the last call as the time of `phase`, and keep what it computed."""
         if self.phases:
             synchronize()

@@ -60,6 +60,9 @@ def make_parser() -> OneLineParser:
     add("--top-k", metavar="K", type=whole(1), help="sample from the K most likely tokens only")
     add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
         help="sample from the smallest set of most likely tokens whose mass reaches P")
+    add("--rule", choices=["token", "block"],
+        help="judge drafted tokens one by one, or together, which keeps more of them (default: "
+             "token)")
     add("--coupling", choices=["gumbel"],
         help="decide by noise that belongs to positions in the text: the same seed then gives the "
              "same text in both modes")
@@ -119,11 +122,17 @@ def refuse(options: argparse.Namespace) -> str | None:
     if options.compile and options.no_cache:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
     if options.temperature == 0:
-        for name in ("seed", "top_k", "top_p", "coupling"):
+        for name in ("seed", "top_k", "top_p", "coupling", "rule"):
             if getattr(options, name) is not None:
                 return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
+    if options.rule is not None and options.coupling is not None:
+        return ("--rule does nothing with --coupling: with shared noise a drafted token is the "
+                "target's choice, or it is not")
+    if options.rule == "block" and options.draft == LOOKUP:
+        return (f"--rule block does nothing with --draft {LOOKUP}: for copied tokens, which are "
+                "certain, both rules are the same")
     if options.mode == "baseline":
-        for name in ("draft", "gamma", "trace", "step"):
+        for name in ("draft", "gamma", "rule", "trace", "step"):
             said = getattr(options, name)
             if said is not None and said is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"
@@ -140,6 +149,9 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
         options.prompt = DEFAULT_PROMPT
     if options.temperature > 0 and options.seed is None:
         options.seed = secrets.randbelow(LARGEST_SEED)
+    sampled = options.temperature > 0 and options.coupling is None
+    if sampled and options.mode != "baseline" and options.rule is None:
+        options.rule = "token"
     options.trace = options.trace or options.step
     try:
         resolve(options.target)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoding.acceptance import accept_block
 from decoding.baseline import autoregressive_rounds
 from decoding.cli.options import LOOKUP
 from decoding.cli.prompt import Prompt
@@ -14,7 +15,7 @@ from decoding.gamma import AdaptiveGamma, Gamma, most
 from decoding.random import new_generator
 from decoding.result import Round
 from decoding.sampling import GREEDY, Sampling
-from decoding.speculative import speculative_rounds, usual_rule
+from decoding.speculative import Rule, speculative_rounds, usual_rule
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
@@ -79,6 +80,10 @@ class Session:
         return torch.Generator(self.device).manual_seed(self.options.seed)
 
     @property
+    def rule(self) -> Rule:
+        return accept_block if self.options.rule == "block" else usual_rule(self.loop_sampling)
+
+    @property
     def eos(self) -> int | None:
         return None if self.options.ignore_eos else self.prompt.tokenizer.eot_token
 
@@ -91,7 +96,7 @@ class Session:
         assert self.draft is not None  # every mode but baseline has one
         return speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
-            rule=usual_rule(self.loop_sampling), sampling=self.loop_sampling, eos=self.eos,
+            rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
             generator=self.generator(), trace=self.options.trace)
 
     def settings(self) -> dict:
@@ -108,6 +113,7 @@ class Session:
         how = "greedy" if sampling.greedy else f"temperature {sampling.temperature:g}"
         how += f", top-k {sampling.top_k}" if sampling.top_k and not sampling.greedy else ""
         how += f", top-p {sampling.top_p}" if sampling.top_p and not sampling.greedy else ""
+        how += ", block rule" if options.rule == "block" else ""
         how += "" if options.seed is None else f", seed {options.seed}"
         how += "" if self.noise is None else ", shared Gumbel noise"
         graphs = ", CUDA graphs" if options.compile else ""

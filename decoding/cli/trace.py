@@ -13,7 +13,8 @@ def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
 
     round: of a run with trace=True.
     Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest entries of the
-    residual. Greedy: the target's choice, and by how many logits it leads, over the drafted token
+    residual. By the block rule p/q, P, h and u: the last token with u < h is kept, with all before
+    it. Greedy: the target's choice, and by how many logits it leads, over the drafted token
     if that is another one, else over the runner-up. With shared noise logits are log p + noise.
     """
     trace = round.trace
@@ -22,7 +23,8 @@ def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
     parts = [f"{show_token(token, tokenizer)} {test_result(round, trace, i, tokenizer)}"
              for i, token in enumerate(round.drafted)]
     if round.kind == "correction" and trace.u is not None:
-        rest = residual(trace.p[round.accepted], trace.q[round.accepted])
+        P = 1 if trace.block is None else trace.block.P[round.accepted]
+        rest = residual(P * trace.p[round.accepted], trace.q[round.accepted])
         parts.append("residual " + most_likely(rest, tokenizer))
     if round.extra is None:
         parts.append("end of text, no extra token")
@@ -47,7 +49,10 @@ def test_result(round: Round, trace: Trace, i: int, tokenizer: tiktoken.Encoding
 
 def sampled_test(trace: Trace, i: int, token: int, u: Tensor) -> str:
     p, q = trace.p[i, token].item(), trace.q[i, token].item()
-    return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {u[i].item():.3g}"
+    if trace.block is None:
+        return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {u[i].item():.3g}"
+    P, h = trace.block.P[i + 1].item(), trace.block.h[i + 1].item()
+    return f"p/q {p / q:.3g} P {P:.3g} h {h:.3g} u {u[i].item():.3g}"
 
 
 def greedy_test(trace: Trace, i: int, drafted: int, tokenizer: tiktoken.Encoding) -> str:

@@ -27,6 +27,11 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--temperature", "0", "--top-k", "5"], "--top-k does nothing in greedy mode"),
     (["--temperature", "0", "--top-p", "0.5"], "--top-p does nothing in greedy mode"),
     (["--temperature", "0", "--coupling", "gumbel"], "--coupling does nothing in greedy mode"),
+    (["--temperature", "0", "--rule", "block"], "--rule does nothing in greedy mode"),
+    (["--rule", "token", "--coupling", "gumbel"], "--rule does nothing with --coupling"),
+    (["--rule", "block", "--draft", "lookup"], "--rule block does nothing with --draft lookup"),
+    (["--rule", "tree"], "'tree'"),
+    (["--mode", "baseline", "--rule", "block"], "--rule does nothing in baseline mode"),
     (["--mode", "baseline", "--draft", "gpt2"], "--draft does nothing in baseline mode"),
     (["--mode", "baseline", "--gamma", "0"], "--gamma does nothing in baseline mode"),
     (["--mode", "baseline", "--trace"], "--trace does nothing in baseline mode"),
@@ -117,12 +122,15 @@ def test_what_is_left_open_is_filled_in():
     assert vars(parse(["--seed", "7"])) == {
         "prompt": "Once upon a time", "prompt_file": None, "target": "tales-large",
         "draft": "tales-small", "mode": "compare", "gamma": 4, "max_new_tokens": 200,
-        "temperature": 0.8, "top_k": None, "top_p": None, "coupling": None, "seed": 7,
-        "device": "auto", "dtype": "float32", "linear": "auto", "compile": False,
+        "temperature": 0.8, "top_k": None, "top_p": None, "rule": "token", "coupling": None,
+        "seed": 7, "device": "auto", "dtype": "float32", "linear": "auto", "compile": False,
         "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
         "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
     assert parse(["--mode", "baseline"]).draft is None
+    for nothing_to_choose in (["--mode", "baseline"], ["--temperature", "0"],
+                              ["--coupling", "gumbel"]):
+        assert parse(nothing_to_choose).rule is None
     assert parse(["--quiet"]).mode == "speculative"
     assert parse(["--step"]).trace
     assert len({parse([]).seed for _ in range(5)}) > 1

@@ -24,7 +24,7 @@ from weights import load_model
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
 OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature",
-           "top_k", "top_p", "coupling", "seed", "device", "dtype", "linear", "compile",
+           "top_k", "top_p", "rule", "coupling", "seed", "device", "dtype", "linear", "compile",
            "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
 STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
          "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
@@ -227,6 +227,30 @@ def test_the_rounds_of_a_sampled_run_are_explained(generate):
     assert corrections == stats["corrections"] > 0
     assert sum("| bonus " in line for line in lines) == stats["bonuses"] > 0
     assert "\n".join(lines).count("not tested") == stats["drafted"] - stats["tested"]
+
+
+def test_the_rounds_of_the_block_rule_are_explained(generate):
+    answer = generate("--rule", "block", "--trace", "--json", "--gamma", 4, "--temperature", 0.5,
+                      "--seed", 3, "--ignore-eos", "--max-new-tokens", 60, "Once")
+    result = parsed(answer)
+    stats = result["speculative"]["stats"]
+    assert result["settings"]["rule"] == "block" and ", block rule, seed 3;" in answer.err
+    assert stats["accepted_per_tested"] is None and stats["accepted_per_drafted"] > 0
+    assert re.search(r"accepted/tested +n/a +n/a\n", answer.err)
+    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
+    overruled = 0
+    for line in lines:
+        tests = re.findall(r"p/q (\S+) P (\S+) h (\S+) u (\S+) (kept|REJECTED)", line)
+        P, passed = 1.0, 0
+        for i, (ratio, shown, h, u, _) in enumerate(tests, start=1):
+            P = min(1, P * float(ratio))
+            assert math.isclose(P, float(shown), rel_tol=0.03)
+            passed = i if float(u) < float(h) else passed
+        assert [verdict for *_, verdict in tests] == [
+            "kept" if i < passed else "REJECTED" for i in range(len(tests))]
+        overruled += any(float(u) >= float(h) for _, _, h, u, _ in tests[:passed])
+    assert overruled > 0  # a failed test that stopped nothing
+    assert "not tested" not in answer.err and "residual" in answer.err
 
 
 @torch.no_grad()
