@@ -8,6 +8,7 @@ import secrets
 import sys
 
 from decoding.gamma import DEFAULT_GAMMA
+from decoding.shapes import TREE_FORM, tree
 from weights.console import (
     LARGEST_SEED,
     SAME_SEED,
@@ -52,6 +53,8 @@ def make_parser() -> OneLineParser:
     add("--gamma", metavar="N", type=gamma,
         help="tokens drafted per round, or auto: as many as have paid so far; as the clock then "
              f"decides, a seed need not give the same text again (default: {DEFAULT_GAMMA})")
+    add("--tree", metavar="SHAPE", type=tree,
+        help=f"draft several candidates for a position: {TREE_FORM}; a CPU gains little by it")
     add("--max-new-tokens", metavar="N", type=whole(0), default=200,
         help="stop after N new tokens (default: %(default)s)")
     add("--temperature", metavar="T", default=DEFAULT_TEMPERATURE,
@@ -131,8 +134,17 @@ def refuse(options: argparse.Namespace) -> str | None:
     if options.rule == "block" and options.draft == LOOKUP:
         return (f"--rule block does nothing with --draft {LOOKUP}: for copied tokens, which are "
                 "certain, both rules are the same")
+    if options.tree is not None:
+        for name, why in (("gamma", "its shape says how much is drafted"),
+                          ("rule", "trees have a rule of their own"),
+                          ("compile", "a tree's passes are not recorded, they run plain")):
+            said = getattr(options, name)
+            if said is not None and said is not False:
+                return f"{flag(name)} does nothing with --tree: {why}"
+        if options.draft == LOOKUP:
+            return f"--tree needs a draft model, which --draft {LOOKUP} is not"
     if options.mode == "baseline":
-        for name in ("draft", "gamma", "rule", "trace", "step"):
+        for name in ("draft", "gamma", "rule", "tree", "trace", "step"):
             said = getattr(options, name)
             if said is not None and said is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"
@@ -149,14 +161,15 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
         options.prompt = DEFAULT_PROMPT
     if options.temperature > 0 and options.seed is None:
         options.seed = secrets.randbelow(LARGEST_SEED)
-    sampled = options.temperature > 0 and options.coupling is None
+    sampled = options.temperature > 0 and options.coupling is None and options.tree is None
     if sampled and options.mode != "baseline" and options.rule is None:
         options.rule = "token"
     options.trace = options.trace or options.step
     try:
         resolve(options.target)
         if options.mode != "baseline":
-            options.gamma = DEFAULT_GAMMA if options.gamma is None else options.gamma
+            if options.gamma is None and options.tree is None:
+                options.gamma = DEFAULT_GAMMA
             if options.draft is None:
                 options.draft = usual_draft(options.target)
             if options.draft != LOOKUP:

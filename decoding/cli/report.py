@@ -86,6 +86,8 @@ def advise(options: argparse.Namespace) -> str:
     tune = f"python -m decoding.benchmark --tune --temperatures {options.temperature:g}"
     if options.target != DEFAULT_TARGET:
         tune += f" --target {options.target} --draft {options.draft}"
+    if options.tree is not None:
+        return f"leave out --tree, or try {tune} to find the best gamma here"
     less = "--gamma 2, or " if options.gamma != "auto" and options.gamma > 2 else ""
     return f"try {less}{tune} to find the best gamma here"
 

@@ -26,16 +26,19 @@ def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
         P = 1 if trace.block is None else trace.block.P[round.accepted]
         rest = residual(P * trace.p[round.accepted], trace.q[round.accepted])
         parts.append("residual " + most_likely(rest, tokenizer))
-    if round.extra is None:
-        parts.append("end of text, no extra token")
-    else:
-        parts.append(f"{round.kind} {show_token(round.extra, tokenizer)}")
+    return f"round {number}: " + " | ".join([*parts, *outcome(round, tokenizer)])
+
+
+def outcome(round: Round, tokenizer: tiktoken.Encoding) -> list[str]:
+    """Return what is said of every round: its extra token, the caches, and the times."""
+    parts = ["end of text, no extra token" if round.extra is None
+             else f"{round.kind} {show_token(round.extra, tokenizer)}"]
     for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)):
         if lengths:
             parts.append(f"{whose} cache {lengths[0]} -> {lengths[1]}")
     parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms"
                            for phase, seconds in round.phase_seconds.items()))
-    return f"round {number}: " + " | ".join(parts)
+    return parts
 
 
 def test_result(round: Round, trace: Trace, i: int, tokenizer: tiktoken.Encoding) -> str:

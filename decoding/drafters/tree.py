@@ -1,4 +1,6 @@
 """Drafts that are trees: several candidates for a position, and what may follow each of them."""
+from itertools import accumulate
+from operator import mul
 from typing import NamedTuple, Protocol
 
 import torch
@@ -8,6 +10,7 @@ from decoding.drafters.model import ModelDrafter
 from decoding.feed import NOTHING, TreeModel, feed, feed_tree, prefill
 from decoding.random import Generator
 from decoding.sampling import UNCHANGED, Sampling, choose, to_probs
+from decoding.shapes import Shape
 
 TEXT = -1  # the parent of a token that follows the text
 
@@ -82,10 +85,7 @@ class WidthsDrafter(ModelDrafter):
     def __init__(self, model: TreeModel, widths: list[int]) -> None:
         super().__init__(model)
         self.tree_model, self.widths, self.depth = model, widths, len(widths)
-        level, self.nodes = 1, 0
-        for width in widths:
-            level *= width
-            self.nodes += level
+        self.nodes = sum(accumulate(widths, mul))
 
     def start(self, prompt: list[int], capacity: int) -> None:
         # branches lie side by side: more rows than positions
@@ -109,6 +109,13 @@ class WidthsDrafter(ModelDrafter):
                 parents += [node] * len(found)
             level = next_level
         return Tree(ids, torch.stack(rows), parents)
+
+
+def tree_drafter(model: TreeModel, shape: Shape) -> TreeDrafter:
+    """Return the drafter of trees of this shape."""
+    if shape.comb:
+        return CombDrafter(model, shape.depth, shape.widths[0])
+    return WidthsDrafter(model, shape.widths)
 
 
 def ranked(logits: Tensor, sampling: Sampling) -> Tensor:

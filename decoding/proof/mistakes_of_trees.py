@@ -9,7 +9,7 @@ from decoding.acceptance import residual
 from decoding.drafters.tree import TEXT, CombDrafter
 from decoding.random import draw, uniform
 from decoding.sampling import GREEDY
-from decoding.walks import Walk, walk, without
+from decoding.walks import Walk, without
 
 
 def go_down(tree, p, generator, left_of_p=residual, left_of_q=without, ratio=None, last=None):
@@ -19,10 +19,10 @@ def go_down(tree, p, generator, left_of_p=residual, left_of_q=without, ratio=Non
     ratio(p, first_q, q): what u is compared with, for the token x; each is of that token.
     last(first_p, p): what the token after the last candidate is drawn from.
     """
-    path, here = [], TEXT
+    path, here = list[int](), TEXT
     while True:
         children, first_p = tree.children(here), p[here + 1]
-        left, q = first_p, tree.q[children[0]] if children else None
+        left, q = first_p, tree.q[children[0]] if children else first_p
         for child in children:
             x = tree.ids[child:child + 1]
             threshold = left[x] / q[x] if ratio is None else ratio(left[x], tree.q[child][x], q[x])
@@ -66,9 +66,6 @@ class ChosenCandidates(CombDrafter):
 
     def propose_tree(self, tokens, k, sampling, generator):
         return super().propose_tree(tokens, k, GREEDY, generator)
-
-
-CHOSEN_RULE = walk  # the one that keeps the distribution with `ChosenCandidates`
 
 
 def chance_of_chosen(p, q, width):

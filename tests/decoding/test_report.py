@@ -23,9 +23,10 @@ from weights import load_model
 
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
-OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature",
-           "top_k", "top_p", "rule", "coupling", "seed", "device", "dtype", "linear", "compile",
-           "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
+OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "tree", "max_new_tokens",
+           "temperature", "top_k", "top_p", "rule", "coupling", "seed", "device", "dtype",
+           "linear", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step", "json",
+           "color", "quiet"}
 STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
          "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
          "prefill_seconds", "decode_seconds", "tokens_per_second"}
@@ -273,6 +274,40 @@ def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
         before, after = map(int, re.search(r"target cache (\d+) -> (\d+)", line).groups())
         assert after == len(text) - 1 <= before
     assert tokens == [] and set(verdicts) == {"kept", "REJECTED"}
+
+
+@pytest.mark.parametrize("shape, most", [("3x2", 6), ("2,2,1", 10)])
+@pytest.mark.parametrize("chance", [[], ["--temperature", 0.5, "--seed", 3],
+                                    ["--temperature", 1, "--seed", 3, "--coupling", "gumbel"]])
+def test_the_rounds_of_a_tree_are_explained(generate, shape, most, chance):
+    answer = generate("--tree", shape, *chance, "--trace", "--json", "--ignore-eos",
+                      "--max-new-tokens", 60, "Once")
+    result = parsed(answer)
+    stats, tokens = result["speculative"]["stats"], result["speculative"]["tokens"]
+    assert f"tree {shape}, " in answer.err and result["settings"]["tree"] == shape
+    assert stats["drafted"] <= most * stats["rounds"] and len(stats["histogram"]) == 4
+    drawn = chance != [] and "--coupling" not in chance
+    assert result.get("identical") is (None if drawn else True)
+    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
+    assert len(lines) == stats["rounds"]
+    by_sibling = 0
+    for line in lines:
+        positions = re.findall(r"position \d+: (.*?) \|", line)
+        for position in positions:
+            if drawn:
+                tests = re.findall(r"p/q (\S+) u (\S+) (kept|REJECTED)", position)
+                assert all((float(u) < float(r)) == (v == "kept") for r, u, v in tests)
+                kept = [v for *_, v in tests if v == "kept"]
+                assert len(kept) == position.count("kept") <= 1
+                by_sibling += bool(kept) and len(tests) > 1
+            else:
+                assert position.startswith("target ") and position.count(" kept") <= 1
+            if " kept" not in position:
+                assert position is positions[-1] and "| correction " in line
+        by_sibling += any(re.search(r"', .* kept", position) is not None for position in positions)
+    assert by_sibling > 0
+    assert sum(line.count(" kept") for line in lines) == stats["accepted"]
+    assert len(tokens) == 60
 
 
 def to_id(shown):

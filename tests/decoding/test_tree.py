@@ -2,6 +2,7 @@
 import ast
 import inspect
 import random
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ from decoding.proof.distributions import (
 )
 from decoding.proof.toys import random_prompt, tiny_pair
 from decoding.proof.tree_toys import HashTreeModel
-from decoding.random import new_generator
+from decoding.random import draw
 from decoding.sampling import UNCHANGED
 from decoding.tree import speculative_tree, tree_rounds
 from decoding.walks import usual_walk, walk, walk_drawn
@@ -107,16 +108,18 @@ SETTINGS = [UNCHANGED, Sampling(0.5), Sampling(top_k=2), Sampling(0.7, top_p=0.9
 @pytest.mark.parametrize("sampling", SETTINGS)
 @pytest.mark.parametrize("depth, width, n", [(1, 1, 2), (1, 3, 2), (2, 1, 3), (2, 2, 3)])
 def test_the_distribution_with_a_comb_is_the_targets(sampling, depth, width, n):
-    if (depth, width) == (2, 2) and sampling.top_k is None and sampling.top_p is None:
-        depth, n = 2, 2  # the rest of the way takes minutes
     found = by_enumeration_of_trees(TARGET, CombDrafter(DRAFT, depth, width), n, sampling)
     assert difference(found, by_definition(TARGET, n, sampling)) < 1e-12
 
 
 @pytest.mark.slow
-def test_three_tokens_with_a_comb():
-    found = by_enumeration_of_trees(TARGET, CombDrafter(DRAFT, 2, 2), 3)
-    assert difference(found, by_definition(TARGET, 3)) < 1e-12
+def test_three_candidates_and_three_levels():
+    for drafter, n, sampling in ((CombDrafter(DRAFT, 2, 3), 3, UNCHANGED),
+                                 (CombDrafter(DRAFT, 3, 2), 4, Sampling(top_k=2)),
+                                 (WidthsDrafter(DRAFT, [2, 1]), 3, UNCHANGED),
+                                 (WidthsDrafter(DRAFT, [2, 1, 2]), 4, Sampling(top_k=2))):
+        found = by_enumeration_of_trees(TARGET, drafter, n, sampling)
+        assert difference(found, by_definition(TARGET, n, sampling)) < 1e-12
 
 
 @pytest.mark.parametrize("widths", [[2, 2], [2, 1], [1, 2]])
@@ -196,7 +199,6 @@ class OneByOne:
 
     def draw(self, probs):
         self.round = seeded(self.seed)
-        from decoding.random import draw
         return draw(probs, self.draws)
 
     def uniform(self, shape):
@@ -217,7 +219,7 @@ def test_greedy_ids_are_the_baselines_and_more_are_kept_than_of_a_chain(make):
         assert uncached.tokens == plain
         passes += len(found.rounds)
         chain_passes += len(speculative_greedy(LARGE, SMALL, prompt, 60, gamma=4).rounds)
-    assert passes < 0.9 * chain_passes
+    assert passes < chain_passes
 
 
 def test_a_small_context_greedily():
@@ -225,14 +227,9 @@ def test_a_small_context_greedily():
         target, draft = tiny_pair(n_ctx, draft_ctx)
         plain = autoregressive(target, random_prompt(5), 40)
         for drafter in (CombDrafter(draft, 4, 2), WidthsDrafter(draft, [2, 2, 1])):
-            with pytest.warns() if draft_ctx == 12 else no_warnings():
+            with pytest.warns(match="12") if draft_ctx == 12 else nullcontext():
                 found = speculative_tree(target, drafter, random_prompt(5), 40, sampling=GREEDY)
             assert (found.tokens, found.finish_reason) == (plain.tokens, plain.finish_reason)
-
-
-def no_warnings():
-    import warnings
-    return warnings.catch_warnings()
 
 
 def test_shared_noise_gives_the_plain_loops_text():
@@ -280,7 +277,6 @@ def test_requests_that_cannot_be_served_are_refused_at_once():
 
 def test_the_usual_walk():
     assert (usual_walk(GREEDY), usual_walk(UNCHANGED)) == (walk, walk_drawn)
-    assert new_generator() is not None
 
 
 WRONG = [mistakes.p_unchanged, mistakes.q_not_renormalised, mistakes.compare_with_the_first_q,
@@ -289,8 +285,9 @@ WRONG = [mistakes.p_unchanged, mistakes.q_not_renormalised, mistakes.compare_wit
 
 @pytest.mark.parametrize("rule", [mistakes.go_down, *WRONG])
 def test_a_wrong_rule_is_noticed(rule):
-    found = by_enumeration_of_trees(TARGET, CombDrafter(DRAFT, 1, 2), 2, rule=rule)
-    error = difference(found, by_definition(TARGET, 2))
+    target, draft = HashTreeModel(5), HashTreeModel(6)
+    found = by_enumeration_of_trees(target, CombDrafter(draft, 1, 2), 2, rule=rule)
+    error = difference(found, by_definition(target, 2))
     assert error < 1e-12 if rule is mistakes.go_down else error > 0.01
 
 
