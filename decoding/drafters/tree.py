@@ -52,11 +52,13 @@ class TreeDrafter(Protocol):
 class CombDrafter(ModelDrafter):
     """A chain of `depth` tokens, and for each position of it width - 1 others from the same row.
 
-    The siblings cost the draft nothing: it reads the chain alone.
+    The siblings cost the draft nothing: it reads the chain alone. Raises ValueError unless both
+    numbers are at least 1.
     """
 
     def __init__(self, model: TreeModel, depth: int, width: int) -> None:
         super().__init__(model)
+        check_widths([depth, width])
         self.depth, self.width, self.nodes = depth, width, depth * width
 
     def propose_tree(self, tokens: list[int], k: int, sampling: Sampling,
@@ -79,11 +81,12 @@ class WidthsDrafter(ModelDrafter):
     """A tree in which every token of level d has widths[d] children.
 
     The draft reads the tree so far anew for each level: its branches differ, so one chain in its
-    cache would not do.
+    cache would not do. Raises ValueError unless there is a level, and every width at least 1.
     """
 
     def __init__(self, model: TreeModel, widths: list[int]) -> None:
         super().__init__(model)
+        check_widths(widths)
         self.tree_model, self.widths, self.depth = model, widths, len(widths)
         self.nodes = sum(accumulate(widths, mul))
 
@@ -116,6 +119,12 @@ def tree_drafter(model: TreeModel, shape: Shape) -> TreeDrafter:
     if shape.comb:
         return CombDrafter(model, shape.depth, shape.widths[0])
     return WidthsDrafter(model, shape.widths)
+
+
+def check_widths(numbers: list[int]) -> None:
+    """Raise ValueError for the numbers of a shape that is no tree."""
+    if not numbers or min(numbers) < 1:
+        raise ValueError(f"a tree has depths and widths of at least 1, not {numbers}")
 
 
 def ranked(logits: Tensor, sampling: Sampling) -> Tensor:

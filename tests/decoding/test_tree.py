@@ -273,6 +273,10 @@ def test_requests_that_cannot_be_served_are_refused_at_once():
         with pytest.raises(ValueError, match=message):
             tree_rounds(LARGE, drafter, prompt, n, sampling=GREEDY)
     assert speculative_tree(LARGE, drafter, [0], 0, sampling=GREEDY).tokens == []
+    for make in (lambda: CombDrafter(SMALL, 0, 2), lambda: CombDrafter(SMALL, 2, 0),
+                 lambda: WidthsDrafter(SMALL, []), lambda: WidthsDrafter(SMALL, [2, 0])):
+        with pytest.raises(ValueError, match="at least 1"):
+            make()
 
 
 def test_the_usual_walk():
