@@ -232,6 +232,32 @@ def test_a_small_context_greedily():
             assert (found.tokens, found.finish_reason) == (plain.tokens, plain.finish_reason)
 
 
+class Remembering(HashTreeModel):
+    """A model whose last cache can be looked at."""
+
+    def new_cache(self, capacity):
+        self.cache = super().new_cache(capacity)
+        return self.cache
+
+
+@pytest.mark.parametrize("make", [lambda draft: CombDrafter(draft, 3, 2),
+                                  lambda draft: WidthsDrafter(draft, [2, 2, 1])])
+def test_after_each_round_the_caches_hold_the_text_and_nothing_else(make):
+    """A token that the draft has read in vain would cost no exactness, only acceptance."""
+    target, draft = (Remembering(seed, n_vocab=4, n_ctx=40) for seed in (3, 2))
+    by_sibling = 0
+    for seed in range(5):
+        text = [0, 1, 2]
+        for r in tree_rounds(target, make(draft), text, 25, sampling=UNCHANGED,
+                             generator=seeded(seed)):
+            text += r.emitted
+            assert target.cache.ids == text[:-1]
+            assert draft.cache.ids == text[: draft.cache.length]
+            assert (r.target_cache[1], r.draft_cache[1]) == (len(text) - 1, draft.cache.length)
+            by_sibling += r.path != list(range(len(r.path)))
+    assert by_sibling > 5
+
+
 def test_shared_noise_gives_the_plain_loops_text():
     sampling, prompt = Sampling(1.0, 10), random_prompt(6)
     noise = SharedNoise(seeded(3))
