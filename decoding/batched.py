@@ -86,7 +86,7 @@ def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Que
         last = [len(drafted) + 1 for drafted, _ in drafts]
         p = to_probs(read_texts(target, cache, unread, last), sampling)  # (sum of last, n_vocab)
         # 4. accept, and 5. emit: each text by its own rows and its own generator
-        settled = []
+        settled, blocks = [], []
         for text, (drafted, q), rows in zip(texts, drafts, p.split(last)):
             drafted, q = drafted.to(p.device), q.to(p.device)
             verdict = rule(drafted, q, rows, text.request.generator)
@@ -94,11 +94,12 @@ def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Que
             ids, accepted, extra, kind = settle(numbers, text.request.eos)
             text.emit(ids[:accepted] if extra is None else [*ids[:accepted], extra])
             settled.append((ids, accepted, extra, kind))
+            blocks.append(verdict.block is not None)
         # 6. rewind: no cache keeps a rejected token
         held = rewind_texts(cache, [len(text.tokens) - 1 for text in texts])
         draft_held = drafter.rewind([len(text.tokens) - 1 for text in texts])
         notes = observer.notes()  # the times are shared, too; that of a prefill is the new texts'
-        yield {text.index: Round(*settled[b], held[b], draft_held[b], text.reason,
+        yield {text.index: Round(*settled[b], held[b], draft_held[b], text.reason, block=blocks[b],
                                  **notes if text in new else notes | {"prefill_seconds": None})
                for b, text in enumerate(texts)}
         # 7. finished texts leave

@@ -83,7 +83,7 @@ def audit(model: Model, prompt: list[int], text: list[int], block: int,
         alone, in_block = (row.to(torch.promote_types(row.dtype, torch.float32)) for row in rows)
         moved = max(moved, highest((alone - in_block).abs()))
         largest = max(largest, highest(alone.abs()))
-        scores = noisy.add_noise(alone[None], len(prompt) + i)[0] if noisy else alone
+        scores = noisy.add_noise(alone[None], [len(prompt) + i])[0] if noisy else alone
         gaps.append((scores.max() - scores[[text[i], rivals.get(i, text[i])]].min()).item())
         choices.append(int(scores.argmax()))
     limit = min(2 * moved, 16 * eps * largest)

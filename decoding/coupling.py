@@ -20,6 +20,7 @@ from torch import Tensor
 from decoding.feed import Cache, Model
 from decoding.random import uniform
 from decoding.sampling import Sampling, to_probs
+from model.decoder import Place
 
 
 class SharedNoise:
@@ -59,17 +60,22 @@ class Coupled:
     def new_cache(self, capacity: int) -> Cache:
         return self.model.new_cache(capacity)
 
-    def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None,
+                place: Place | None = None) -> Tensor:
         """Return log p + noise instead of logits, (1, last or T, n_vocab). tokens: (1, T)."""
-        end = tokens.shape[1] + (0 if cache is None else cache.length)  # length of the text
-        logits = self.model.forward(tokens, cache, last)[0]  # (last, n_vocab)
+        start = 0 if cache is None else cache.length
+        positions = list(range(start, start + tokens.shape[1]))
+        more: dict[str, Any] = {}
+        if place is not None:
+            positions, more = place.positions.tolist(), {"place": place}
+        logits = self.model.forward(tokens, cache, last, **more)[0]  # (last, n_vocab)
         if len(logits) == 0:
             return logits[None]
-        # the position whose token the first row is about
-        return self.add_noise(logits, end - len(logits) + 1)[None]
+        # A row is about the token at the next position.
+        return self.add_noise(logits, [p + 1 for p in positions[-len(logits):]])[None]
 
-    def add_noise(self, logits: Tensor, first: int) -> Tensor:
-        """Return log p + noise, (last, n_vocab), of logits about the positions from `first` on."""
-        noise = torch.stack([self.noise.row(first + i, self.config.n_vocab, logits.device)
-                             for i in range(len(logits))])
+    def add_noise(self, logits: Tensor, positions: list[int]) -> Tensor:
+        """Return log p + noise, (n, n_vocab), of logits about the tokens at these n positions."""
+        noise = torch.stack([self.noise.row(position, self.config.n_vocab, logits.device)
+                             for position in positions])
         return to_probs(logits, self.sampling).log() + noise

@@ -5,6 +5,8 @@ import torch
 from torch import Tensor
 
 from decoding.random import send
+from model.decoder import Place
+from model.tree import chain, tree_place
 
 
 class Cache(Protocol):
@@ -35,6 +37,19 @@ class Model(Protocol):
     def new_cache(self, capacity: int) -> Cache: ...
 
 
+class TreeCache(Cache, Protocol):
+    def keep(self, length: int, rows: list[int]) -> None: ...  # see `KVCache.keep`
+
+
+class TreeModel(Model, Protocol):
+    """What decoding with trees asks of a model: it reads tokens at any place."""
+
+    def forward(self, tokens: Tensor, cache: Any = None, last: int | None = None,
+                place: Place | None = None) -> Tensor: ...
+
+    def new_cache(self, capacity: int) -> TreeCache: ...
+
+
 NOTHING = torch.empty(0, dtype=torch.long)  # the drafted ids of a round in which nothing is drafted
 
 
@@ -55,6 +70,20 @@ def feed(model: Model, cache: Cache, tokens: list[int], drafted: Tensor = NOTHIN
     return model.forward(torch.cat([unread, drafted])[None], cache, last=last)[0]
 
 
+def feed_tree(model: TreeModel, cache: Cache, tokens: list[int], drafted: Tensor,
+              parents: list[int], last: int) -> Tensor:
+    """Run the model on what is not cached yet of the text, then on a tree of drafted tokens.
+
+    drafted: (N,) ids, of which number i follows number parents[i], or the text if that is -1.
+    Returns the logits after the last `last` tokens, (last, n_vocab).
+    """
+    unread = send(torch.tensor(tokens[cache.length:], dtype=torch.long), drafted.device)
+    n = len(unread)
+    block = chain(n) + [n - 1 if parent < 0 else n + parent for parent in parents]
+    place = tree_place(block, cache.length)
+    return model.forward(torch.cat([unread, drafted])[None], cache, last=last, place=place)[0]
+
+
 def rewind(cache: Cache, length: int) -> tuple[int, int]:
     """Forget what lies beyond `length`. Returns the cache's length before and after."""
     before = cache.length
@@ -70,6 +99,9 @@ class NoCache:
     def truncate(self, length: int) -> None:
         pass
 
+    def keep(self, length: int, rows: list[int]) -> None:
+        pass
+
 
 class Uncached:
     """A model without a cache: every pass reads the whole text. It shows what a cache is worth."""
@@ -80,9 +112,9 @@ class Uncached:
     def new_cache(self, capacity: int) -> NoCache:
         return NoCache()
 
-    def forward(self, tokens: Tensor, cache: NoCache | None = None,
-                last: int | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, cache: NoCache | None = None, last: int | None = None,
+                **place: Any) -> Tensor:
         """Return the model's own logits. A prefill, `last=0`, would be forgotten: it is skipped."""
         if last == 0:
             return torch.empty(1, 0, self.config.n_vocab)
-        return self.model.forward(tokens, None, last)
+        return self.model.forward(tokens, None, last, **place)

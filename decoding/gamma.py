@@ -5,11 +5,11 @@ The loop asks `choose()` before each round and tells `learn(round)` after it. Im
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate
 from numbers import Integral
+from operator import mul
 from statistics import median_low
 from typing import TYPE_CHECKING, Protocol
-
-from decoding.theory import expected_tokens_per_round
 
 if TYPE_CHECKING:
     from decoding.result import Round
@@ -44,21 +44,26 @@ class FixedGamma:
 class AdaptiveGamma:
     """The gamma that promises most tokens per second, by acceptance and costs as measured so far.
 
-    Leviathan's formula (`decoding.theory`) says how many tokens a round gives; the clock says how
-    long it takes. An AdaptiveGamma serves one run. The output stays lossless: past rounds decide
-    gamma before drafting begins, and no drawn token is dropped for its probability. But measured
-    time decides too, so the same seed need not give the same sampled text.
+    A round that has kept i drafted tokens keeps one more with a chance that does not depend on
+    gamma, under the token rule and under the block rule. So the chances are counted by i, and a
+    gamma promises one token and the products of the first 1, 2, .. gamma of them. (Were all the
+    same alpha, that would be Leviathan's formula.) The clock says how long a round takes. An
+    AdaptiveGamma serves one run. The output stays lossless: past rounds decide gamma before
+    drafting begins, and no drawn token is dropped for its probability. But measured time decides
+    too, so the same seed need not give the same sampled text.
 
     largest: the most tokens per round.
     start: how many it drafts before it knows what drafting costs.
     """
 
     RECENT = 9  # how many measurements of each cost count, the latest ones
-    FADING = 0.97  # what earlier tests keep of their weight each round: acceptance changes
+    FADING = 0.97  # what earlier counts keep of their weight each round: acceptance changes
+    FEW = 4  # a chance that was seen this often counts as much as the average over all i
 
     def __init__(self, largest: int = 8, start: int = 4) -> None:
         self.largest, self.start = largest, min(start, largest)
-        self.accepted = self.tested = 0.0
+        # by i: rounds that kept i tokens and had drafted more; those of them that kept one more
+        self.reached, self.passed = [0.0] * largest, [0.0] * largest
         self.draft_seconds: deque[float] = deque(maxlen=self.RECENT)  # per drafted token
         # of verifying and accepting, by the number of drafted tokens
         self.verify_seconds: dict[int, deque[float]] = {}
@@ -77,22 +82,29 @@ class AdaptiveGamma:
             self.draft_seconds.append(drafting / k)
         times = self.verify_seconds.setdefault(k, deque(maxlen=self.RECENT))
         times.append(round.seconds - drafting)
-        self.accepted = self.FADING * self.accepted + round.accepted
-        self.tested = self.FADING * self.tested + round.tested
+        went_on = round.accepted + (round.kind == "correction")
+        for i in range(self.largest):
+            self.reached[i] = self.FADING * self.reached[i] + (i < went_on)
+            self.passed[i] = self.FADING * self.passed[i] + (i < round.accepted)
 
-    @property
-    def alpha(self) -> float:
-        """The estimate of alpha: accepted over tested, with one more accepted token than was seen.
+    def chances(self) -> list[float]:
+        """Estimate, for each i below `largest`, that a round which keeps i tokens keeps one more.
 
-        While gamma is 0 old counts fade and the estimate drifts to 1, so drafting is tried again
-        later, unless even a perfect draft would lose.
+        The average over all i is taken with one more success than was seen. While gamma is 0 old
+        counts fade and the estimates drift to 1, so drafting is tried again later, unless even a
+        perfect draft would lose.
         """
-        return (self.accepted + 1) / (self.tested + 1)
+        average = (sum(self.passed) + 1) / (sum(self.reached) + 1)
+        return [(passed + self.FEW * average) / (reached + self.FEW)
+                for passed, reached in zip(self.passed, self.reached)]
 
     def tokens_per_second(self, gamma: int, costs: dict[int, float]) -> float:
         """Predict the speed with this gamma. costs: from `verify_costs`, with one for 0."""
         seconds = gamma * median_low(self.draft_seconds) + interpolate(costs, gamma)
-        return expected_tokens_per_round(self.alpha, gamma) / seconds
+        return self.tokens_per_round(gamma) / seconds
+
+    def tokens_per_round(self, gamma: int) -> float:
+        return 1 + sum(accumulate(self.chances()[:gamma], mul))
 
     def verify_costs(self) -> dict[int, float]:
         """Return the median seconds of verifying and accepting, by the number of drafted tokens.

@@ -1,10 +1,13 @@
 """Watching a run from outside: how long its rounds take and, if asked for, what they computed."""
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from decoding.acceptance import Block
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Trace:
     q: Tensor  # (k, n_vocab) the distributions the drafted tokens were drawn from
     logits: Tensor  # (k + 1, n_vocab) the target's logits, from which p was made
     u: Tensor | None  # (k,) the uniform of each test; None under a rule that needs none
+    block: Block | None  # what the block rule compared them with
 
 
 class Observer:
@@ -43,7 +47,7 @@ class Observer:
         synchronize()
         self.prefill_seconds = perf_counter() - self.started
 
-    def lap(self, phase: str, **computed: Tensor | None) -> None:
+    def lap(self, phase: str, **computed: Any) -> None:
         """Record the time since the last call as the time of `phase`, and keep what it computed."""
         if self.phases:
             synchronize()
@@ -52,11 +56,14 @@ class Observer:
         if self.trace:
             self.computed |= computed
 
-    def notes(self) -> dict:
-        """Return the fields of a Round that are not the algorithm's: its times and its trace."""
+    def notes(self, kind: Callable[..., Any] = Trace) -> dict:
+        """Return the fields of a Round that are not the algorithm's: its times and its trace.
+
+        kind: the class of the trace.
+        """
         notes = {"seconds": perf_counter() - self.started, "phase_seconds": self.seconds,
                  "prefill_seconds": self.prefill_seconds,
-                 "trace": Trace(**self.computed) if self.trace else None}
+                 "trace": kind(**self.computed) if self.trace else None}
         self.prefill_seconds = None  # the first round alone has it
         return notes
 

@@ -21,6 +21,7 @@ class Round:
     finish_reason: str | None  # in the last round: "eos", "length" or "context"
     seconds: float  # from the draft's first step to the rewind
     prefill_seconds: float | None = None  # in the first round
+    block: bool = False  # the drafted tokens were judged together, by the block rule
     phase_seconds: dict[str, float] = field(default_factory=dict)  # "draft", "verify", "accept"
     trace: Trace | None = None
 
@@ -30,8 +31,12 @@ class Round:
 
     @property
     def tested(self) -> int:
-        """Drafted tokens the rule decided on: the accepted ones, and the one it rejected."""
-        return self.accepted + (self.kind == "correction")
+        """Drafted tokens the rule decided on: the accepted ones, and the one it rejected.
+
+        The block rule rejects all the others together.
+        """
+        rejected = len(self.drafted) - self.accepted if self.block else 1
+        return self.accepted + rejected * (self.kind == "correction")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Generation:
 
     new_tokens = accepted + corrections + bonuses    rounds = corrections + bonuses + cut
     tested = accepted + corrections                  accepted <= tested <= drafted <= gamma * rounds
+
+    Under the block rule a correction rejects several tokens, so tested can be more.
     """
 
     rounds: list[Round]
@@ -99,8 +106,11 @@ class Generation:
 
     @property
     def accepted_per_tested(self) -> float | None:
-        """Estimates alpha, the probability that a drafted token is accepted when its turn comes."""
-        return ratio(self.accepted, self.tested)
+        """Estimates alpha, the probability that a drafted token is accepted when its turn comes.
+
+        None under the block rule: there no token has a turn of its own.
+        """
+        return None if any(r.block for r in self.rounds) else ratio(self.accepted, self.tested)
 
     @property
     def tokens_per_round(self) -> float | None:

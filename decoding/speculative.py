@@ -49,16 +49,16 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         # 4. accept: n of the drafted tokens, and one token more
         p = to_probs(logits, sampling)
         drafted, q = drafted.to(p.device), q.to(p.device)
-        n, token, u = rule(drafted, q, p, generator)
+        n, token, u, block = rule(drafted, q, p, generator)
         # 5. emit: what was accepted, and the token after it
         ids, accepted, extra, kind = settle(to_host([n, token, drafted], p, q), request.eos)
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
-        held = rewind(cache, len(tokens) - 1)  # before and after
-        draft_held = drafter.rewind(len(tokens) - 1)
-        observer.lap("accept", p=p, q=q, logits=logits, u=u)
-        round = Round(ids, accepted, extra, kind, held, draft_held, reason, **observer.notes())
+        held, draft_held = rewind(cache, len(tokens) - 1), drafter.rewind(len(tokens) - 1)
+        observer.lap("accept", p=p, q=q, logits=logits, u=u, block=block)
+        round = Round(ids, accepted, extra, kind, held, draft_held, reason,
+                      block=block is not None, **observer.notes())
         gamma.learn(round)
         yield round
 
@@ -91,15 +91,15 @@ def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int],
 
 def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int],
                          max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
-                         sampling: Sampling = UNCHANGED, eos: int | None = None,
-                         generator: Generator | None = None) -> Generation:
+                         rule: Rule | None = None, sampling: Sampling = UNCHANGED,
+                         eos: int | None = None, generator: Generator | None = None) -> Generation:
     """Continue `prompt` by sampling: the texts have the distribution that `autoregressive` gives.
 
     With the same seed the two need not write the same text. The arguments are those of
-    `speculative_rounds`.
+    `speculative_rounds`; with rule=None it is the usual one.
     """
     rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
-                                rule=usual_rule(sampling), sampling=sampling, eos=eos,
+                                rule=rule or usual_rule(sampling), sampling=sampling, eos=eos,
                                 generator=generator)
     return Generation(list(rounds), most(gamma))
 
@@ -116,7 +116,8 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     gamma: tokens drafted per round, or an object that chooses it, such as `AdaptiveGamma()` of
         `decoding.gamma`.
     rule: decides which drafted tokens stay: `accept_greedy` or `accept_sampled` of
-        `decoding.acceptance`, as `usual_rule(sampling)` tells, or one of your own.
+        `decoding.acceptance`, as `usual_rule(sampling)` tells; `accept_block`, which samples and
+        keeps more; or one of your own.
     sampling: temperature, top-k and top-p, of target and draft alike.
     eos: the id of end-of-text, after which nothing is written.
     generator: of all randomness; None makes one seeded from the system.

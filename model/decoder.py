@@ -90,7 +90,8 @@ class Decoder(nn.Module):
             x = self.read(tokens, slice(start, start + T), block_mask(start, T, embedding), cache)
         else:
             check_last(T, last)
-            x = self.read(tokens, *place, cache)  # (B, T, n_embd)
+            positions, mask = place.positions.to(embedding.device), place.mask.to(embedding)
+            x = self.read(tokens, positions, mask, cache)  # (B, T, n_embd)
         if cache is not None:
             cache.extend(T)
         return self.logits(x[:, T - last:])  # (B, last, n_vocab)

@@ -53,3 +53,19 @@ class KVCache:
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot truncate a cache of length {self.length} to {length}")
         self.length = length
+
+    def keep(self, length: int, rows: list[int]) -> None:
+        """Keep the first `length` positions, then the given ones, in this order; forget the rest.
+
+        The accepted path of a tree lies scattered among other branches. Rows that are in place, as
+        a chain's are, cost nothing.
+        rows: which positions, each at least `length`. Raises ValueError for one that is not there.
+        """
+        if not all(length <= row < self.length for row in rows):
+            raise ValueError(f"rows {rows} are not among positions {length} to {self.length - 1}")
+        end = length + len(rows)
+        if rows != list(range(length, end)):
+            index = torch.tensor(rows, device=self.keys.device)
+            for memory in (self.keys, self.values):  # reading by index copies, so no row is lost
+                memory[:, :, :, length:end] = memory[:, :, :, index]
+        self.truncate(end)

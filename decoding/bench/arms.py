@@ -3,11 +3,15 @@
 Imports no torch.
 """
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from decoding.shapes import shape
+
 Row = dict[str, Any]  # one measured run, as it stands in rows.jsonl
+WAYS = ("token", "block")  # the rules that judge a chain of drafted tokens
 CACHES = ("both", "target", "draft", "none")  # which model has a key/value cache
 
 
@@ -17,15 +21,26 @@ class NotLossless(Exception):
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to decode: with which gamma, and which models have a cache."""
+    """One way to decode: with which gamma, which caches, and which rule or tree."""
 
-    gamma: int  # 0 is the plain loop
+    gamma: int  # 0 is the plain loop; of a tree it is the depth
     cache: str = "both"  # the plain loop has "both" or "none"
+    way: str = WAYS[0]  # one of WAYS, or the shape of a tree; of the plain loop it says nothing
+
+    @property
+    def is_tree(self) -> bool:
+        return self.way not in WAYS
 
     @property
     def name(self) -> str:
         name = f"gamma {self.gamma}" if self.gamma else "baseline"
+        if self.way != WAYS[0]:
+            name = f"tree {self.way}" if self.is_tree else f"{name}, {self.way} rule"
         return name if self.cache == "both" else f"{name}, cache {self.cache}"
+
+    def fits(self, temperature: float) -> bool:
+        """Return whether this is a way of its own: greedily, the block rule is the token rule."""
+        return self.way != "block" or temperature > 0
 
 
 @dataclass(frozen=True)
@@ -42,11 +57,17 @@ class Task:
         return hashlib.sha256(repr(self.prompt).encode()).hexdigest()[:16]
 
 
-def all_arms(gammas: list[int], no_cache_arms: bool) -> list[Arm]:
-    """Return the plain loop, then each gamma; the same again for each other cache policy."""
+def all_arms(gammas: list[int], no_cache_arms: bool, rules: Sequence[str] = WAYS[:1],
+             trees: Sequence[str] = ()) -> list[Arm]:
+    """Return the plain loop, then each gamma; the same again for each other cache policy.
+
+    Then each gamma by each other rule, and each tree.
+    """
     caches = CACHES if no_cache_arms else CACHES[:1]
     plain = [Arm(0, cache) for cache in caches if cache in ("both", "none")]
-    return plain + [Arm(gamma, cache) for cache, gamma in product(caches, gammas)]
+    chains = [Arm(gamma, cache) for cache, gamma in product(caches, gammas)]
+    others = [Arm(gamma, way=rule) for rule in rules if rule != WAYS[0] for gamma in gammas]
+    return plain + chains + others + [Arm(shape(tree).depth, way=tree) for tree in trees]
 
 
 def all_tasks(prompts: dict[str, list[int]], lengths: list[int],

@@ -4,17 +4,21 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
+from decoding.acceptance import accept_block
 from decoding.baseline import autoregressive
-from decoding.bench.arms import Arm, NotLossless, Row, Task, baseline_of
+from decoding.bench.arms import WAYS, Arm, NotLossless, Row, Task, baseline_of
 from decoding.bench.costs import Costs, noise_free_alpha
 from decoding.bench.rows import is_measured
 from decoding.compare import Difference, first_difference, identity_line
+from decoding.drafters.tree import tree_drafter
 from decoding.feed import Model, Uncached
 from decoding.observer import synchronize
 from decoding.result import Generation, Round, ratio
 from decoding.sampling import Sampling
-from decoding.speculative import speculative_sampling
+from decoding.shapes import shape
+from decoding.speculative import speculative_sampling, usual_rule
 from decoding.theory import expected_speedup
+from decoding.tree import speculative_tree
 from model import Decoder
 
 WARM_UP = 16  # new tokens; enough for every size of block that the run will feed
@@ -45,7 +49,12 @@ class Pair:
         if arm.gamma == 0:
             return autoregressive(target, prompt, length, sampling=sampling, eos=self.eos,
                                   generator=generator)
-        return speculative_sampling(target, draft, prompt, length, gamma=arm.gamma,
+        if arm.is_tree:
+            drafter = tree_drafter(self.draft, shape(arm.way))
+            return speculative_tree(self.target, drafter, prompt, length, sampling=sampling,
+                                    eos=self.eos, generator=generator)
+        rule = accept_block if arm.way == "block" else usual_rule(sampling)
+        return speculative_sampling(target, draft, prompt, length, gamma=arm.gamma, rule=rule,
                                     sampling=sampling, eos=self.eos, generator=generator)
 
     def warm_up(self, arms: list[Arm], task: Task) -> None:
@@ -79,7 +88,7 @@ def near_tie(pair: Pair, arm: Arm, task: Task, expected: list[int],
 
 def identity(arm: Arm, task: Task, repeat: int) -> Row:
     """Return the columns that identify a measurement."""
-    return {"gamma": arm.gamma, "cache": arm.cache, "kind": task.kind,
+    return {"gamma": arm.gamma, "cache": arm.cache, "way": arm.way, "kind": task.kind,
             "prompt_sha256": task.prompt_sha256, "prompt_tokens": len(task.prompt),
             "length": task.length, "temperature": task.temperature, "repeat": repeat}
 
@@ -88,7 +97,7 @@ def numbers(run: Generation, alpha: float | None, costs: Costs | None) -> Row:
     """Return the numbers of one run that need no other run.
 
     alpha: None without a draft.
-    costs: None where none were measured for such an arm.
+    costs: None where none were measured for such an arm, or no closed form speaks of it.
     """
     full, gamma = full_rounds(run), run.gamma
     full_tokens = sum(len(r.emitted) for r in full)
@@ -142,7 +151,7 @@ def measure_task(pair: Pair, task: Task, arms: list[Arm], repeats: int, rows: li
     before it.
     """
     missing = [(repeat, arm) for repeat in range(repeats) for arm in arms
-               if not is_measured(rows, identity(arm, task, repeat))]
+               if arm.fits(task.temperature) and not is_measured(rows, identity(arm, task, repeat))]
     if not missing:
         return
     expected = pair.run(Arm(0), task, 0).tokens if task.temperature == 0 else None
@@ -150,8 +159,9 @@ def measure_task(pair: Pair, task: Task, arms: list[Arm], repeats: int, rows: li
     for repeat, arm in missing:
         run = pair.run(arm, task, repeat)
         tie = near_tie(pair, arm, task, expected, run.tokens) if expected is not None else None
-        alpha = pair.alpha(task, run.tokens) if arm.gamma > 0 else None
-        measured_like_it = arm.gamma > 0 and arm.cache == "both"
+        one_by_one = arm.gamma > 0 and arm.way == WAYS[0]  # what alpha and its formulas are about
+        alpha = pair.alpha(task, run.tokens) if one_by_one else None
+        measured_like_it = one_by_one and arm.cache == "both"
         row = identity(arm, task, repeat)
         row |= numbers(run, alpha, costs if measured_like_it else None)
         row |= {"checked": expected is not None, "first_difference": as_json(tie),

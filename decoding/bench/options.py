@@ -7,7 +7,9 @@ import math
 import shlex
 from pathlib import Path
 
+from decoding.bench.arms import WAYS
 from decoding.bench.prompts import default_prompts, read_prompts
+from decoding.shapes import TREE_FORM, tree
 from weights.config import read_context
 from weights.console import (
     LARGEST_SEED,
@@ -39,6 +41,10 @@ def make_parser() -> OneLineParser:
         help="the model that proposes tokens (default: the target's usual partner)")
     add("--gammas", metavar="N", type=whole(1), nargs="+", default=[1, 2, 3, 4, 6, 8],
         help="tokens drafted per round (default: 1 2 3 4 6 8)")
+    add("--rules", choices=WAYS, nargs="+", default=list(WAYS[:1]),
+        help="how drafted tokens are judged: one by one, or as a block (default: token)")
+    add("--trees", metavar="SHAPE", type=tree, nargs="+", default=[],
+        help=f"also draft trees: {TREE_FORM}")
     add("--lengths", metavar="N", type=whole(1), nargs="+",
         help="new tokens per run (default: 50 100 200 500)")
     add("--temperatures", metavar="T", type=temperature, nargs="+",
@@ -88,15 +94,17 @@ def fill_in(options: argparse.Namespace) -> None:
     Raises ValueError for options that would do nothing, or no model.
     """
     if options.tune:
-        for name in ("out", "resume", "no_cache_arms"):
+        for name in ("out", "resume", "no_cache_arms", "trees"):
             if getattr(options, name):
                 raise ValueError(f"--{name.replace('_', '-')} does nothing with --tune, "
-                                 "which writes no files")
+                                 "which writes no files and compares gammas only")
     for name, value in (SHORT if options.tune else DEFAULTS).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
     for name in ("gammas", "lengths", "temperatures"):
         setattr(options, name, sorted(set(getattr(options, name))))
+    options.rules = [rule for rule in WAYS if rule in options.rules]
+    options.trees = list(dict.fromkeys(options.trees))
     resolve(options.target)
     if options.draft is None:
         if options.target not in DRAFT_OF:

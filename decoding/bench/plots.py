@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from decoding.bench.arms import Row
+from decoding.bench.arms import WAYS, Row
 from decoding.bench.costs import Costs
 from decoding.bench.tables import gammas, mean, medians, pooled, select, temperatures, values
 from weights.output import replacing
@@ -32,7 +32,7 @@ GAMMA_AXIS = "γ, tokens drafted per round"
 
 def write_plots(folder: Path, rows: list[Row], costs: Costs) -> list[Path]:
     """Draw every plot the rows have numbers for. Return the files."""
-    cached = select(rows, cache="both")
+    cached = select(rows, cache="both", way=WAYS[0])
     speculative = [row for row in cached if row["gamma"] > 0]
     figures = {
         "speedup_by_gamma": panels(cached, speedup_by_gamma),

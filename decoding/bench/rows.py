@@ -10,7 +10,7 @@ from weights.output import replacing
 
 ROWS = "rows.jsonl"  # the file of a folder of results that holds them
 # The columns that identify a measurement.
-IDENTITY = ("gamma", "cache", "kind", "prompt_sha256", "length", "temperature", "repeat")
+IDENTITY = ("gamma", "cache", "way", "kind", "prompt_sha256", "length", "temperature", "repeat")
 
 
 class Rows(list[Row]):

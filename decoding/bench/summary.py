@@ -1,5 +1,5 @@
 """The report of a benchmark, in Markdown: tables, and sentences on where speculation loses."""
-from decoding.bench.arms import Row
+from decoding.bench.arms import WAYS, Row
 from decoding.bench.costs import Costs
 from decoding.bench.tables import (
     MISSING,
@@ -7,12 +7,14 @@ from decoding.bench.tables import (
     by_cache,
     by_gamma,
     by_prompt,
+    by_way,
     gammas,
     kinds,
     mean,
     select,
     temperatures,
     verify_cost,
+    ways,
 )
 from weights.console import number
 
@@ -22,6 +24,8 @@ def report(rows: list[Row], costs: Costs, command: str) -> str:
     lines = [best_gamma_line(rows, temperature) + "." for temperature in temperatures(rows)]
     parts = ["## Speed-up by prompt", by_prompt(rows),
              "## Speed-up by γ", by_gamma(rows), "\n".join(lines), losses(rows), agreement(rows)]
+    if ways(rows) != [WAYS[0]]:
+        parts += ["## Speed-up by rule and tree", by_way(rows), *best_by_block(rows)]
     if {row["cache"] for row in rows} != {"both"}:
         parts += ["## With and without a key/value cache", by_cache(rows)]
     parts += ["## What a forward over n tokens costs", verify_cost(costs),
@@ -31,11 +35,12 @@ def report(rows: list[Row], costs: Costs, command: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def best_gamma_line(rows: list[Row], temperature: float) -> str:
-    """Return one sentence: which gamma to take, and what it gains."""
-    start = f"temperature {temperature:g}:"
-    gamma = best_gamma(rows, temperature)
-    arm = select(rows, gamma=gamma, temperature=temperature, cache="both")
+def best_gamma_line(rows: list[Row], temperature: float, way: str = WAYS[0]) -> str:
+    """Return one sentence: which gamma to take by this rule, and what it gains."""
+    start = f"temperature {temperature:g}:" if way == WAYS[0] else (
+        f"temperature {temperature:g}, {way} rule:")
+    gamma = best_gamma(rows, temperature, way)
+    arm = select(rows, gamma=gamma, temperature=temperature, cache="both", way=way)
     speedup = mean(arm, "speedup")
     if speedup is None:
         return f"{start} nothing to compare"
@@ -48,12 +53,18 @@ def best_gamma_line(rows: list[Row], temperature: float) -> str:
     return f"{start} best gamma {gamma}, {speedup:.2f} times as fast as the plain loop, {rates}"
 
 
+def best_by_block(rows: list[Row]) -> list[str]:
+    """Return a sentence for each temperature at which the block rule was tried."""
+    found = temperatures(select(rows, way="block"))
+    return ["\n".join(best_gamma_line(rows, t, "block") + "." for t in found)] if found else []
+
+
 def losses(rows: list[Row]) -> str:
     """Return where speculation is slower than the plain loop."""
     lost = []
     for temperature in temperatures(rows):
         for gamma in gammas(rows):
-            arm = select(rows, cache="both", temperature=temperature, gamma=gamma)
+            arm = select(rows, cache="both", way=WAYS[0], temperature=temperature, gamma=gamma)
             for kind in kinds(arm):
                 speedup = mean(select(arm, kind=kind), "speedup")
                 if speedup is not None and speedup < 1:

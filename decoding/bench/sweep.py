@@ -15,6 +15,7 @@ from decoding.bench.measure import Pair, identity, measure_task
 from decoding.bench.progress import Progress
 from decoding.bench.rows import ROWS, Rows, check_settings, is_measured, read_rows
 from decoding.bench.summary import best_gamma_line, report
+from decoding.bench.tables import ways
 from decoding.gamma import DEFAULT_GAMMA
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
@@ -38,7 +39,7 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     pair, load_seconds = load(options)
     settings = read_settings(options, pair)
     rows = Rows(options.out / ROWS, settings)
-    arms = all_arms(options.gammas, options.no_cache_arms)
+    arms = all_arms(options.gammas, options.no_cache_arms, options.rules, options.trees)
     tasks = all_tasks(prompts, options.lengths, options.temperatures)
     costs = known_costs(options.out / COSTS, settings, options.gammas)
     if costs is None:
@@ -61,11 +62,12 @@ def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     settings = read_settings(options, pair)
     costs = measure_costs(pair.target, pair.draft, max(options.gammas) + 1)
     tasks = all_tasks(prompts, options.lengths, options.temperatures)
-    arms = all_arms(options.gammas, no_cache_arms=False)
+    arms = all_arms(options.gammas, no_cache_arms=False, rules=options.rules)
     rows: list[Row] = []
     measure_all(pair, tasks, arms, options.repeats, rows, settings, costs)
     for temperature in options.temperatures:
-        print(best_gamma_line(rows, temperature))
+        for way in ways(rows):
+            print(best_gamma_line(rows, temperature, way))
 
 
 def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:

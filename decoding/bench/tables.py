@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from statistics import fmean, median
 from typing import Any
 
-from decoding.bench.arms import Row
+from decoding.bench.arms import WAYS, Row
 from decoding.bench.costs import Costs
 from weights.console import number
 
@@ -26,7 +26,7 @@ def values(rows: list[Row], name: str) -> list[float]:
 
 def by_test(rows: list[Row]) -> list[list[Row]]:
     """Return the rows of each test together: the same prompt, length, temperature and arm."""
-    names = ("prompt_sha256", "length", "temperature", "gamma", "cache")
+    names = ("prompt_sha256", "length", "temperature", "gamma", "cache", "way")
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
@@ -56,8 +56,13 @@ def spread(rows: list[Row], name: str) -> str:
     return f"{min(found):.2f}–{max(found):.2f}" if found else MISSING
 
 
-def gammas(rows: list[Row]) -> list[int]:
-    return sorted({row["gamma"] for row in rows if row["gamma"] > 0})
+def gammas(rows: list[Row], way: str = WAYS[0]) -> list[int]:
+    return sorted({row["gamma"] for row in rows if row["gamma"] > 0 and row["way"] == way})
+
+
+def ways(rows: list[Row]) -> list[str]:
+    """Return the rules and the trees that drafted tokens were judged by."""
+    return list(dict.fromkeys(row["way"] for row in rows if row["gamma"] > 0))
 
 
 def temperatures(rows: list[Row]) -> list[float]:
@@ -68,13 +73,13 @@ def kinds(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(row["kind"] for row in rows))
 
 
-def best_gamma(rows: list[Row], temperature: float) -> int | None:
-    """Return the gamma with the highest mean speed-up, all models cached.
+def best_gamma(rows: list[Row], temperature: float, way: str = WAYS[0]) -> int | None:
+    """Return the gamma with the highest mean speed-up by this rule, all models cached.
 
     None where no speed-up was measured.
     """
-    cached = select(rows, temperature=temperature, cache="both")
-    found = {gamma: mean(select(cached, gamma=gamma), "speedup") for gamma in gammas(rows)}
+    cached = select(rows, temperature=temperature, cache="both", way=way)
+    found = {gamma: mean(select(cached, gamma=gamma), "speedup") for gamma in gammas(cached, way)}
     measured = {gamma: speedup for gamma, speedup in found.items() if speedup is not None}
     return max(measured, key=lambda gamma: measured[gamma]) if measured else None
 
@@ -102,7 +107,7 @@ TESTS: dict[str, Column] = {"tests": lambda g: str(len(by_test(g)))}
 
 def by_prompt(rows: list[Row]) -> str:
     """Return acceptance rate and speed-up of each prompt, at the best gamma of each temperature."""
-    cached = select(rows, cache="both")
+    cached = select(rows, cache="both", way=WAYS[0])
     groups = [select(cached, kind=kind, temperature=t, gamma=best_gamma(rows, t))
               for t in temperatures(rows) for kind in kinds(rows)]
     return markdown({
@@ -119,7 +124,7 @@ def by_prompt(rows: list[Row]) -> str:
 
 def by_gamma(rows: list[Row]) -> str:
     """Return speed-up and tokens per second of each gamma, and what the closed forms predict."""
-    groups = [select(rows, cache="both", gamma=gamma, temperature=t)
+    groups = [select(rows, cache="both", way=WAYS[0], gamma=gamma, temperature=t)
               for t in temperatures(rows) for gamma in gammas(rows)]
     return markdown({
         **TEMPERATURE,
@@ -141,6 +146,26 @@ def latency(group: list[Row]) -> str:
     """Return how much more or less time a token takes than in the plain loop."""
     saved = mean(group, "latency_reduction_percent")
     return number(None if saved is None else -saved, "+.0f") + " %"
+
+
+def by_way(rows: list[Row]) -> str:
+    """Return what each rule and each tree gains; for a tree γ is its depth.
+
+    Where drafted tokens are not judged one by one, there is no α, and no formula for the speed-up.
+    """
+    groups = [select(rows, cache="both", way=way, gamma=gamma, temperature=t)
+              for t in temperatures(rows) for way in ways(rows) for gamma in gammas(rows, way)]
+    return markdown({
+        **TEMPERATURE,
+        "rule or tree": lambda g: g[0]["way"],
+        "γ": lambda g: str(g[0]["gamma"]),
+        "drafted per round": rate("drafted", "rounds"),
+        "tokens per round": average("tokens_per_round", ".2f"),
+        "accepted/drafted": rate("accepted", "drafted"),
+        "mean speed-up": average("speedup", ".2f"),
+        "tokens/s": average("tokens_per_second", ".1f"),
+        **TESTS,
+    }, filter(None, groups))
 
 
 def by_cache(rows: list[Row]) -> str:

@@ -14,7 +14,6 @@ from decoding.cli.report import as_json
 from decoding.cli.session import Session
 from decoding.drafters import Drafter, LookupDrafter
 from decoding.result import Generation, Round
-from decoding.speculative import usual_rule
 from model import Decoder
 from weights.console import out_of_memory
 from weights.terminal import tell
@@ -72,7 +71,7 @@ def passes(session: Session, lines: list[Line]) -> Iterator[dict[int, Round]]:
     return batch_rounds(
         session.model, draft_of(session), [line.prompt.ids for line in lines],
         [line.max_new_tokens for line in lines], gamma=options.gamma or 0,
-        sampling=session.sampling, rule=usual_rule(session.sampling), eos=session.eos,
+        sampling=session.sampling, rule=session.rule, eos=session.eos,
         generators=[session.generator(line.seed) for line in lines], at_once=options.at_once,
         continuous=True)
 

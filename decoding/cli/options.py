@@ -8,6 +8,7 @@ import secrets
 import sys
 
 from decoding.gamma import DEFAULT_GAMMA
+from decoding.shapes import TREE_FORM, tree
 from weights.console import (
     LARGEST_SEED,
     SAME_SEED,
@@ -60,6 +61,8 @@ def make_parser() -> OneLineParser:
     add("--gamma", metavar="N", type=gamma,
         help="tokens drafted per round, or auto: as many as have paid so far; as the clock then "
              f"decides, a seed need not give the same text again (default: {DEFAULT_GAMMA})")
+    add("--tree", metavar="SHAPE", type=tree,
+        help=f"draft several candidates for a position: {TREE_FORM}; a CPU gains little by it")
     add("--max-new-tokens", metavar="N", type=whole(0), default=200,
         help="stop after N new tokens (default: %(default)s)")
     add("--temperature", metavar="T", default=DEFAULT_TEMPERATURE,
@@ -68,6 +71,9 @@ def make_parser() -> OneLineParser:
     add("--top-k", metavar="K", type=whole(1), help="sample from the K most likely tokens only")
     add("--top-p", metavar="P", type=real(0, 1, "above 0 and at most 1", False),
         help="sample from the smallest set of most likely tokens whose mass reaches P")
+    add("--rule", choices=["token", "block"],
+        help="judge drafted tokens one by one, or together, which keeps more of them (default: "
+             "token)")
     add("--coupling", choices=["gumbel"],
         help="decide by noise that belongs to positions in the text: the same seed then gives the "
              "same text in both modes")
@@ -131,11 +137,26 @@ def refuse(options: argparse.Namespace) -> str | None:
     if options.compile and options.no_cache:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
     if options.temperature == 0:
-        for name in ("seed", "top_k", "top_p", "coupling"):
+        for name in ("seed", "top_k", "top_p", "coupling", "rule"):
             if getattr(options, name) is not None:
                 return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
+    if options.rule is not None and options.coupling is not None:
+        return ("--rule does nothing with --coupling: with shared noise a drafted token is the "
+                "target's choice, or it is not")
+    if options.rule == "block" and options.draft == LOOKUP:
+        return (f"--rule block does nothing with --draft {LOOKUP}: for copied tokens, which are "
+                "certain, both rules are the same")
+    if options.tree is not None:
+        for name, why in (("gamma", "its shape says how much is drafted"),
+                          ("rule", "trees have a rule of their own"),
+                          ("compile", "a tree's passes are not recorded, they run plain")):
+            said = getattr(options, name)
+            if said is not None and said is not False:
+                return f"{flag(name)} does nothing with --tree: {why}"
+        if options.draft == LOOKUP:
+            return f"--tree needs a draft model, which --draft {LOOKUP} is not"
     if options.mode == "baseline":
-        for name in ("draft", "gamma", "trace", "step"):
+        for name in ("draft", "gamma", "rule", "tree", "trace", "step"):
             said = getattr(options, name)
             if said is not None and said is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"
@@ -158,7 +179,7 @@ def refuse_for_batch(options: argparse.Namespace) -> str | None:
                 "speculative and plain decoding of several texts")
     if options.gamma == "auto":
         return "--gamma auto follows the costs of one text; give --prompts-file a number"
-    for name in ("no_cache", "coupling", "trace", "step"):
+    for name in ("no_cache", "coupling", "tree", "trace", "step"):
         if getattr(options, name):
             return f"{flag(name)} is for one text, not for --prompts-file"
     if options.color != "auto":
@@ -179,11 +200,15 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
         options.prompt = DEFAULT_PROMPT
     if options.temperature > 0 and options.seed is None:
         options.seed = secrets.randbelow(LARGEST_SEED)
+    sampled = options.temperature > 0 and options.coupling is None and options.tree is None
+    if sampled and options.mode != "baseline" and options.rule is None:
+        options.rule = "token"
     options.trace = options.trace or options.step
     try:
         resolve(options.target)
         if options.mode != "baseline":
-            options.gamma = DEFAULT_GAMMA if options.gamma is None else options.gamma
+            if options.gamma is None and options.tree is None:
+                options.gamma = DEFAULT_GAMMA
             if options.draft is None:
                 options.draft = usual_draft(options.target)
             if options.draft != LOOKUP:

@@ -16,7 +16,7 @@ def table(runs: dict[str, Generation]) -> str:
         "rounds (target passes)": [str(len(run.rounds)) for run in runs.values()],
         "tokens per round": [number(run.tokens_per_round, ".2f") for run in runs.values()],
         "accepted/drafted": [fraction(run.accepted, run.drafted) for run in runs.values()],
-        "accepted/tested": [fraction(run.accepted, run.tested) for run in runs.values()],
+        "accepted/tested": [tested(run) for run in runs.values()],
         "prefill seconds": [number(run.prefill_seconds, ".3f") for run in runs.values()],
     }
     if len(runs) == 2:
@@ -24,6 +24,14 @@ def table(runs: dict[str, Generation]) -> str:
     lines = [f"{label:24}" + "".join(f"{cell:>18}" for cell in cells)  # 60 columns
              for label, cells in ({"": list(runs)} | rows).items()]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def tested(run: Generation) -> str:
+    """Return the share of the tested tokens that was accepted, which under the block rule is none.
+
+    There the drafted tokens are judged together.
+    """
+    return "n/a" if run.accepted_per_tested is None else fraction(run.accepted, run.tested)
 
 
 def speedup(baseline: Generation, speculative: Generation) -> float | None:
@@ -78,6 +86,8 @@ def advise(options: argparse.Namespace) -> str:
     tune = f"python -m decoding.benchmark --tune --temperatures {options.temperature:g}"
     if options.target != DEFAULT_TARGET:
         tune += f" --target {options.target} --draft {options.draft}"
+    if options.tree is not None:
+        return f"leave out --tree, or try {tune} to find the best gamma here"
     less = "--gamma 2, or " if options.gamma != "auto" and options.gamma > 2 else ""
     return f"try {less}{tune} to find the best gamma here"
 

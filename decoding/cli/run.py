@@ -11,9 +11,10 @@ from decoding.cli.report import advise, as_json, lossless, reason, speedup, tabl
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, TextStream
 from decoding.cli.trace import explain
+from decoding.cli.tree_trace import explain_tree
 from decoding.compare import first_difference, identity_line
-from decoding.gamma import most
 from decoding.result import Generation, Round
+from decoding.tree import TreeRound
 
 
 def run(options: argparse.Namespace, prompt: Prompt) -> None:
@@ -45,8 +46,7 @@ def decode(session: Session, console: Console) -> dict[str, Generation]:
         return {"baseline": stream(session, session.baseline(n), 0, console)}
     if mode == "compare":
         warm_up(session)
-    gamma = most(session.gamma())
-    speculative = stream(session, session.speculative(n), gamma, console)
+    speculative = stream(session, session.speculative(n), session.most_kept, console)
     if mode == "speculative":
         return {"speculative": speculative}
     rounds = console.counted(session.baseline(n), "baseline", n)
@@ -55,7 +55,7 @@ def decode(session: Session, console: Console) -> dict[str, Generation]:
 
 def warm_up(session: Session) -> None:
     """Run both loops for two rounds: the first calls of a process are slow, whichever loop's."""
-    budget = min(session.options.max_new_tokens, most(session.gamma()) + 2)
+    budget = min(session.options.max_new_tokens, session.most_kept + 2)
     for rounds in (session.baseline(budget), session.speculative(budget)):
         for _ in rounds:
             pass
@@ -72,7 +72,8 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     for round in console.stepwise(rounds) if options.step else rounds:
         done.append(round)
         if options.trace:
-            console.say(explain(len(done), round, prompt.tokenizer))
+            explain_round = explain_tree if isinstance(round, TreeRound) else explain
+            console.say(explain_round(len(done), round, prompt.tokenizer))
         text.write_round(round)
         console.mid_line = console.on_screen
     text.close()

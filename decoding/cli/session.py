@@ -1,20 +1,25 @@
 """The models and settings of one call of `python -m decoding.generate`, ready for both loops."""
 import argparse
 from collections.abc import Iterator
+from typing import cast
 
 import torch
 
+from decoding.acceptance import accept_block
 from decoding.baseline import autoregressive_rounds
 from decoding.cli.options import LOOKUP
 from decoding.cli.prompt import Prompt
 from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import Drafter, LookupDrafter
-from decoding.feed import Model, Uncached
+from decoding.drafters.tree import tree_drafter
+from decoding.feed import Model, TreeModel, Uncached
 from decoding.gamma import AdaptiveGamma, Gamma, most
 from decoding.random import new_generator
 from decoding.result import Round
 from decoding.sampling import GREEDY, Sampling
-from decoding.speculative import speculative_rounds, usual_rule
+from decoding.shapes import shape
+from decoding.speculative import Rule, speculative_rounds, usual_rule
+from decoding.tree import tree_rounds
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
@@ -43,7 +48,10 @@ class Session:
         self.noise = SharedNoise(self.generator()) if options.coupling == "gumbel" else None
         self.loop_sampling = self.sampling if self.noise is None else GREEDY
         self.texts = options.at_once or 1  # in a pass
-        tokens_per_pass = self.texts * (1 if options.gamma is None else most(self.gamma()) + 1)
+        self.shape = None if options.tree is None else shape(options.tree)
+        tokens_per_pass = self.texts * (
+            1 if options.mode == "baseline" else
+            most(self.gamma()) + 1 if self.shape is None else self.shape.nodes + 1)
         self.model = self.load("target", options.target, tokens_per_pass)
         self.draft = None if options.draft is None else self.make_draft(options.draft)
         self.target = self.ready(self.model, tokens_per_pass)
@@ -74,12 +82,21 @@ class Session:
         """Return the number, or a new object that chooses it in one run."""
         return AdaptiveGamma() if self.options.gamma == "auto" else self.options.gamma
 
+    @property
+    def most_kept(self) -> int:
+        """The most drafted tokens that a round can keep."""
+        return most(self.gamma()) if self.shape is None else self.shape.depth
+
     def generator(self, seed: int | None = None) -> torch.Generator:
         """Return a new generator of a seed, else of the run's; a greedy run draws nothing."""
         seed = self.options.seed if seed is None else seed
         if seed is None:
             return new_generator()
         return torch.Generator(self.device).manual_seed(seed)
+
+    @property
+    def rule(self) -> Rule:
+        return accept_block if self.options.rule == "block" else usual_rule(self.loop_sampling)
 
     @property
     def eos(self) -> int | None:
@@ -92,9 +109,14 @@ class Session:
 
     def speculative(self, max_new_tokens: int) -> Iterator[Round]:
         assert self.draft is not None  # every mode but baseline has one
+        if self.shape is not None:
+            return tree_rounds(
+                cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
+                self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
+                generator=self.generator(), trace=self.options.trace)
         return speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
-            rule=usual_rule(self.loop_sampling), sampling=self.loop_sampling, eos=self.eos,
+            rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
             generator=self.generator(), trace=self.options.trace)
 
     def settings(self) -> dict:
@@ -107,10 +129,12 @@ class Session:
     def banner(self) -> str:
         """Return one line: which models, where, and how the next token is chosen."""
         options, sampling = self.options, self.sampling
-        draft = "" if options.draft is None else f", draft {options.draft}, gamma {options.gamma}"
+        drafts = f"gamma {options.gamma}" if self.shape is None else f"tree {options.tree}"
+        draft = "" if options.draft is None else f", draft {options.draft}, {drafts}"
         how = "greedy" if sampling.greedy else f"temperature {sampling.temperature:g}"
         how += f", top-k {sampling.top_k}" if sampling.top_k and not sampling.greedy else ""
         how += f", top-p {sampling.top_p}" if sampling.top_p and not sampling.greedy else ""
+        how += ", block rule" if options.rule == "block" else ""
         how += "" if options.seed is None else f", seed {options.seed}"
         how += "" if self.noise is None else ", shared Gumbel noise"
         graphs = ", CUDA graphs" if options.compile else ""

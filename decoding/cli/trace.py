@@ -13,7 +13,8 @@ def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
 
     round: of a run with trace=True.
     Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest entries of the
-    residual. Greedy: the target's choice, and by how many logits it leads, over the drafted token
+    residual. By the block rule p/q, P, h and u: the last token with u < h is kept, with all before
+    it. Greedy: the target's choice, and by how many logits it leads, over the drafted token
     if that is another one, else over the runner-up. With shared noise logits are log p + noise.
     """
     trace = round.trace
@@ -22,18 +23,22 @@ def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
     parts = [f"{show_token(token, tokenizer)} {test_result(round, trace, i, tokenizer)}"
              for i, token in enumerate(round.drafted)]
     if round.kind == "correction" and trace.u is not None:
-        rest = residual(trace.p[round.accepted], trace.q[round.accepted])
+        P = 1 if trace.block is None else trace.block.P[round.accepted]
+        rest = residual(P * trace.p[round.accepted], trace.q[round.accepted])
         parts.append("residual " + most_likely(rest, tokenizer))
-    if round.extra is None:
-        parts.append("end of text, no extra token")
-    else:
-        parts.append(f"{round.kind} {show_token(round.extra, tokenizer)}")
+    return f"round {number}: " + " | ".join([*parts, *outcome(round, tokenizer)])
+
+
+def outcome(round: Round, tokenizer: tiktoken.Encoding) -> list[str]:
+    """Return what is said of every round: its extra token, the caches, and the times."""
+    parts = ["end of text, no extra token" if round.extra is None
+             else f"{round.kind} {show_token(round.extra, tokenizer)}"]
     for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)):
         if lengths:
             parts.append(f"{whose} cache {lengths[0]} -> {lengths[1]}")
     parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms"
                            for phase, seconds in round.phase_seconds.items()))
-    return f"round {number}: " + " | ".join(parts)
+    return parts
 
 
 def test_result(round: Round, trace: Trace, i: int, tokenizer: tiktoken.Encoding) -> str:
@@ -47,7 +52,10 @@ def test_result(round: Round, trace: Trace, i: int, tokenizer: tiktoken.Encoding
 
 def sampled_test(trace: Trace, i: int, token: int, u: Tensor) -> str:
     p, q = trace.p[i, token].item(), trace.q[i, token].item()
-    return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {u[i].item():.3g}"
+    if trace.block is None:
+        return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {u[i].item():.3g}"
+    P, h = trace.block.P[i + 1].item(), trace.block.h[i + 1].item()
+    return f"p/q {p / q:.3g} P {P:.3g} h {h:.3g} u {u[i].item():.3g}"
 
 
 def greedy_test(trace: Trace, i: int, drafted: int, tokenizer: tiktoken.Encoding) -> str:

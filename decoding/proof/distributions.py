@@ -1,12 +1,16 @@
 """The distribution of whole texts, {text: probability}: by definition, and by enumeration."""
+from typing import Any
+
 import torch
 
 from decoding.acceptance import accept_sampled
-from decoding.feed import Model
+from decoding.drafters.tree import TreeDrafter
+from decoding.feed import Model, TreeModel
 from decoding.proof.enumerate import distribution_of
 from decoding.proof.reference import plain_probs
 from decoding.sampling import UNCHANGED, Sampling
 from decoding.speculative import Rule, speculative_rounds
+from decoding.tree import tree_rounds
 
 Texts = dict[tuple[int, ...], float]
 PROMPT = [0, 1]
@@ -40,6 +44,17 @@ def by_enumeration(target: Model, draft, n: int, gamma: int, sampling: Sampling 
     def program(generator):
         rounds = speculative_rounds(target, draft, prompt, n, gamma=gamma, rule=rule,
                                     sampling=sampling, generator=generator, **options)
+        return tuple(token for r in rounds for token in r.emitted)
+    return distribution_of(program)
+
+
+def by_enumeration_of_trees(target: TreeModel, drafter: TreeDrafter, n: int,
+                            sampling: Sampling = UNCHANGED, prompt: list[int] = PROMPT,
+                            **options: Any) -> Texts:
+    """Return the probability of each text of n new tokens that `tree_rounds` can write."""
+    def program(generator):
+        rounds = tree_rounds(target, drafter, prompt, n, sampling=sampling, generator=generator,
+                             **options)
         return tuple(token for r in rounds for token in r.emitted)
     return distribution_of(program)
 

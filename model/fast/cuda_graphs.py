@@ -19,7 +19,7 @@ class Graphed:
     """Decodes like `model`, with blocks of few tokens replayed. Longer ones run as they always did.
 
     tokens_per_pass: the sizes of block that are recorded. A block of another size is filled up to
-        the next of them.
+        the next of them. Trees are not recorded: `--tree` refuses `--compile`.
 
     On a device without CUDA graphs the same fixed shapes run unrecorded, which is good for tests
     only. A graph always uses the same memory. So there is a single cache, with room for the whole

@@ -51,7 +51,7 @@ class Always:
 
 def verdict(rule, drafted, q, p, u=0.5):
     """(accepted, the token after them) when every uniform comes out as u."""
-    n, token, _ = rule(ids(*drafted), rows(*q) if q else rows(*p)[:0], rows(*p), Always(u))
+    n, token, *_ = rule(ids(*drafted), rows(*q) if q else rows(*p)[:0], rows(*p), Always(u))
     return n.item(), token.item()
 
 
@@ -62,7 +62,7 @@ def distribution_of_emitted(rule, p, q):
     """
     def program(generator):
         drafted = torch.cat([draw(row[None], generator) for row in rows(*q)])
-        n, token, _ = rule(drafted, rows(*q), rows(*p), generator)
+        n, token, *_ = rule(drafted, rows(*q), rows(*p), generator)
         return n.item(), (drafted[:n.item()].tolist() + token.tolist())[0]
     return distribution_of(program)
 

@@ -5,12 +5,14 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from decoding import GREEDY, Sampling, autoregressive
-from decoding.bench import costs, measure, plots
+from decoding.acceptance import accept_sampled
+from decoding.bench import costs, measure, plots, rules
 from decoding.bench.arms import Arm, Task, all_arms, all_tasks, baseline_of
 from decoding.bench.costs import Costs, measure_costs, noise_free_alpha, phase_seconds
 from decoding.bench.prompts import DEFAULT, default_prompts, read_prompts
@@ -18,9 +20,11 @@ from decoding.bench.rows import IDENTITY, Rows, read_rows
 from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import best_gamma, by_gamma, by_prompt
 from decoding.benchmark import main
+from decoding.proof.enumerate import distribution_of
 from decoding.proof.reference import plain_probs
-from decoding.proof.toys import Spy, tiny_pair
+from decoding.proof.toys import MemorylessModel, Spy, tiny_pair
 from decoding.result import Generation, Round
+from decoding.speculative import speculative_rounds
 from model import GPT2
 from tests.commands import N_CTX, PressesCtrlC, run_script, write_pair
 from tests.decoding.test_compare import tied_model
@@ -188,6 +192,11 @@ def test_arms_and_tasks():
     arms = all_arms([2], no_cache_arms=True)
     assert arms == [Arm(0), Arm(0, "none"), Arm(2), Arm(2, "target"), Arm(2, "draft"),
                     Arm(2, "none")]
+    more = all_arms([1, 2], False, ["token", "block"], ["3x2", "2,1"])
+    assert more == [Arm(0), Arm(1), Arm(2), Arm(1, way="block"), Arm(2, way="block"),
+                    Arm(3, way="3x2"), Arm(2, way="2,1")]
+    assert [arm.name for arm in more[2:5:2]] == ["gamma 2", "gamma 2, block rule"]
+    assert more[-1].name == "tree 2,1" and not Arm(2, way="block").fits(0.0)
     tasks = all_tasks({"a": [1], "b": [2]}, [5, 6], [0.0, 1.0])
     assert len(tasks) == 8 and tasks[0] == Task("a", (1,), 5, 0.0)
 
@@ -352,6 +361,64 @@ def test_runs_of_one_token(pair, prompts, tmp_path, capsys):
     assert len(list((tmp_path / "r").glob("*.png"))) == 6
 
 
+def test_rules_and_trees_have_a_table_of_their_own(pair, prompts, tmp_path, capsys, no_plots):
+    code, out, err = run(capsys, *pair, *prompts, *SHORT, "--rules", "block", "token",
+                         "--trees", "3x2", "2,1", "--repeats", "1", "--out", tmp_path / "r")
+    assert code == 0, err
+    rows = read_rows(tmp_path / "r" / "rows.jsonl")
+    counts = Counter((row["way"], row["temperature"]) for row in rows)
+    # of each prompt: the plain loop and two gammas; the block rule where it differs; each tree
+    assert counts == {("token", 0.0): 6, ("token", 1.0): 6, ("block", 1.0): 4,
+                      ("3x2", 0.0): 2, ("3x2", 1.0): 2, ("2,1", 0.0): 2, ("2,1", 1.0): 2}
+    for row in rows:
+        one_by_one = row["way"] == "token" and row["gamma"] > 0
+        assert (row["alpha"] is not None) == (row["predicted_speedup"] is not None) == one_by_one
+        assert (row["speedup"] is not None) == (row["gamma"] > 0)
+        if row["way"] == "block":
+            assert row["accepted_per_tested"] is None and row["tested"] == row["drafted"]
+    table = out.partition("## Speed-up by rule and tree")[2].partition("##")[0]
+    assert "\n| 1 | block | 3 | " in table and "\n| 0 | 3x2 | 3 | " in table
+    assert "\n| 1 | 2,1 | 2 | " in table and "\n| 1 | token | 3 | " in table
+    assert table.count("block rule:") == 1 and "temperature 1, block rule: " in table
+    others = out.replace(table, "")
+    assert "block |" not in others and "3x2 |" not in others  # and in no other table
+    # by_gamma has the rows of the token rule alone
+    (line,) = [line for line in others.splitlines() if line.startswith("| 1 | 3 | ")]
+    assert line.endswith("| 2 |")
+
+
+def test_what_other_rules_keep_of_the_same_drafts():
+    """By the published numbers of a pair without memory, and a generator that tries everything."""
+    large, small = MemorylessModel([0.6, 0.4]), MemorylessModel([0.8, 0.2])
+    expected = [0.0, 0.0]
+
+    def program(generator):
+        round = next(speculative_rounds(large, small, [0], 3, gamma=2, rule=accept_sampled,
+                                        sampling=Sampling(), generator=generator, trace=True))
+        return (*round.drafted, *rules.expected_kept(round))
+
+    for (_, _, token, block), chance in distribution_of(program).items():
+        expected = [expected[0] + chance * token, expected[1] + chance * block]
+    assert [1 + kept for kept in expected] == pytest.approx([2.44, 2.48], abs=1e-12)
+
+
+def test_the_tables_of_other_rules(monkeypatch, capsys):
+    models = dict(zip((rules.TARGET, rules.DRAFT), tiny_pair()))
+    monkeypatch.setattr(rules, "load_model", models.get)
+    monkeypatch.setattr(rules, "default_prompts", lambda _: {"one": "", "two": ""})
+    monkeypatch.setattr(rules, "load_tokenizer", lambda _: SimpleNamespace(encode=lambda _: [1, 2]))
+    monkeypatch.setattr(sys, "argv", ["", "--gammas", "3", "--temperatures", "1", "--tokens", "40"])
+    assert rules.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells = [cell.strip() for cell in lines[2].split("|")]
+    assert cells[1:3] == ["1", "3"] and float(cells[7]) > float(cells[6]) > 1
+    drawn, chosen = ([float(cell) for cell in line.split("|")[2:-1]] for line in lines[-2:])
+    assert drawn == sorted(drawn) and chosen == sorted(chosen) and chosen[1] < drawn[1]
+    monkeypatch.setattr(sys, "argv", ["", "--tokens", "300"])
+    assert rules.main() == 2
+    assert "--tokens 300 does not fit" in capsys.readouterr().err
+
+
 def test_without_caches_only_like_is_compared_with_like(pair, prompts, tmp_path, capsys, no_plots):
     code, out, _ = run(capsys, *pair, *prompts, "--gammas", "2", "--lengths", "5", "--repeats", "1",
                        "--temperatures", "0", "--no-cache-arms", "--out", tmp_path / "r")
@@ -424,6 +491,8 @@ REFUSED = [(["--gammas", "0"], "--gammas: must be a whole number"),
            (["--prompts", "EMPTY"], "at least one prompt"),
            (["--out", "FILE/results"], "cannot write into"),
            (["--tune", "--out", "r"], "--out does nothing with --tune"),
+           (["--rules", "tree"], "'tree'"), (["--trees", "0x2"], "each number is at least 1"),
+           (["--tune", "--trees", "2x2"], "--trees does nothing with --tune"),
            (["--tune", "--resume"], "--resume does nothing with --tune"),
            (["--gamma", "3"], "unrecognized arguments")]
 

@@ -2,6 +2,7 @@
 import json
 
 import pytest
+import torch
 
 from decoding import (
     Sampling,
@@ -10,10 +11,12 @@ from decoding import (
     speculative_greedy,
     speculative_sampling,
 )
+from decoding.acceptance import accept_block, accept_sampled
 from decoding.gamma import AdaptiveGamma, as_gamma
 from decoding.proof.distributions import PROMPT, by_definition, difference
 from decoding.proof.enumerate import distribution_of
 from decoding.proof.toys import HashModel, Spy, tiny_pair
+from decoding.random import draw
 from decoding.result import Round
 from tests.checks import check_run
 from tests.commands import ask, write_pair
@@ -141,6 +144,22 @@ def test_sampled_text_obeys_the_counts(clock, pair):
     models = Timed(pair[0], clock, lambda n: 1.0), Timed(pair[1], clock, lambda n: 0.1)
     check_run(speculative_sampling(*models, [1, 2, 3], 100, gamma=AdaptiveGamma(),
                                    sampling=Sampling(0.8)), [1, 2, 3])
+
+
+@pytest.mark.parametrize("rule, tokens", [(accept_sampled, [1, 1.8, 2.44, 2.952, 3.3616]),
+                                          (accept_block, [1, 1.8, 2.48, 3.0896, 3.6368])])
+def test_what_it_expects_of_either_rule(rule, tokens):
+    """By the exact numbers of a pair without memory, of which it has seen rounds of any gamma."""
+    p, q = torch.tensor([[0.6, 0.4]]).double(), torch.tensor([[0.8, 0.2]]).double()
+    generator, gamma = torch.Generator().manual_seed(0), AdaptiveGamma()
+    gamma.FADING = 1  # remember everything
+    for k in 2000 * [2, 4, 8]:
+        drafted = draw(q.expand(k, 2), generator)
+        n = rule(drafted, q.expand(k, 2), p.expand(k + 1, 2), generator).n.item()
+        kind = "bonus" if n == k else "correction"
+        gamma.learn(Round([0] * k, n, 0, kind, (0, 0), None, None, 1.0,
+                          phase_seconds={"draft": 1.0}))
+    assert [gamma.tokens_per_round(k) for k in range(5)] == pytest.approx(tokens, abs=0.04)
 
 
 class AsManyAsWereKept:

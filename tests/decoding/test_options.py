@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from decoding.cli.options import make_parser, parse
+from decoding.shapes import Shape, shape
 from tests.commands import Answer, one_line, run_script
 
 REFUSED = [  # arguments, and words of the one line that says why
@@ -28,6 +29,23 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--temperature", "0", "--top-k", "5"], "--top-k does nothing in greedy mode"),
     (["--temperature", "0", "--top-p", "0.5"], "--top-p does nothing in greedy mode"),
     (["--temperature", "0", "--coupling", "gumbel"], "--coupling does nothing in greedy mode"),
+    (["--temperature", "0", "--rule", "block"], "--rule does nothing in greedy mode"),
+    (["--rule", "token", "--coupling", "gumbel"], "--rule does nothing with --coupling"),
+    (["--rule", "block", "--draft", "lookup"], "--rule block does nothing with --draft lookup"),
+    (["--rule", "tree"], "'tree'"),
+    (["--mode", "baseline", "--rule", "block"], "--rule does nothing in baseline mode"),
+    (["--tree", "0x0"], "--tree: DEPTHxWIDTH, as in 4x2, for a chain with siblings, or the number"),
+    (["--tree", "4x"], "each number is at least 1, not '4x'"),
+    (["--tree", "4x2x2"], "not '4x2x2'"),
+    (["--tree", "2,-1"], "not '2,-1'"),
+    (["--tree", "wide"], "not 'wide'"),
+    (["--tree", "9,9,9,9"], "a tree has at most 1024 tokens, and '9,9,9,9' has 7380"),
+    (["--tree", "99999999999x2"], "a tree has at most 1024 tokens"),
+    (["--tree", "4x2", "--gamma", "0"], "--gamma does nothing with --tree"),
+    (["--tree", "4x2", "--rule", "token"], "--rule does nothing with --tree"),
+    (["--tree", "4x2", "--compile"], "a tree's passes are not recorded, they run plain"),
+    (["--tree", "4x2", "--draft", "lookup"], "--tree needs a draft model"),
+    (["--mode", "baseline", "--tree", "4x2"], "--tree does nothing in baseline mode"),
     (["--mode", "baseline", "--draft", "gpt2"], "--draft does nothing in baseline mode"),
     (["--mode", "baseline", "--gamma", "0"], "--gamma does nothing in baseline mode"),
     (["--mode", "baseline", "--trace"], "--trace does nothing in baseline mode"),
@@ -135,13 +153,23 @@ def test_what_is_left_open_is_filled_in():
     assert vars(parse(["--seed", "7"])) == {
         "prompt": "Once upon a time", "prompt_file": None, "prompts_file": None, "at_once": None,
         "target": "tales-large", "draft": "tales-small", "mode": "compare", "gamma": 4,
-        "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None,
-        "coupling": None, "seed": 7,
+        "tree": None, "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None,
+        "rule": "token", "coupling": None, "seed": 7,
         "device": "auto", "dtype": "float32", "layout": "auto", "compile": False,
         "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
         "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
     assert parse(["--mode", "baseline"]).draft is None
+    for nothing_to_choose in (["--mode", "baseline"], ["--temperature", "0"],
+                              ["--coupling", "gumbel"], ["--tree", "4x2"]):
+        assert parse(nothing_to_choose).rule is None
+    assert parse(["--tree", "4,2,2,1"]).gamma is None
+
+
+def test_the_shapes_of_trees():
+    assert shape("4x2") == Shape([2, 2, 2, 2], True, 8)
+    assert shape("4,2,2,1") == Shape([4, 2, 2, 1], False, 4 + 8 + 16 + 16)
+    assert shape("3").depth == 1 and shape("3").nodes == 3
     assert parse(["--quiet"]).mode == "speculative"
     assert parse(["--step"]).trace
     assert len({parse([]).seed for _ in range(5)}) > 1

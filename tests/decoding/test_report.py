@@ -23,9 +23,10 @@ from weights import load_model
 
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
-OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "max_new_tokens", "temperature",
-           "top_k", "top_p", "coupling", "seed", "device", "dtype", "layout", "compile",
-           "no_cache", "ignore_eos", "allow_special", "trace", "step", "json", "color", "quiet"}
+OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "tree", "max_new_tokens",
+           "temperature", "top_k", "top_p", "rule", "coupling", "seed", "device", "dtype",
+           "layout", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step", "json",
+           "color", "quiet"}
 STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
          "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
          "prefill_seconds", "decode_seconds", "tokens_per_second"}
@@ -230,6 +231,30 @@ def test_the_rounds_of_a_sampled_run_are_explained(generate):
     assert "\n".join(lines).count("not tested") == stats["drafted"] - stats["tested"]
 
 
+def test_the_rounds_of_the_block_rule_are_explained(generate):
+    answer = generate("--rule", "block", "--trace", "--json", "--gamma", 4, "--temperature", 0.5,
+                      "--seed", 3, "--ignore-eos", "--max-new-tokens", 60, "Once")
+    result = parsed(answer)
+    stats = result["speculative"]["stats"]
+    assert result["settings"]["rule"] == "block" and ", block rule, seed 3;" in answer.err
+    assert stats["accepted_per_tested"] is None and stats["accepted_per_drafted"] > 0
+    assert re.search(r"accepted/tested +n/a +n/a\n", answer.err)
+    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
+    overruled = 0
+    for line in lines:
+        tests = re.findall(r"p/q (\S+) P (\S+) h (\S+) u (\S+) (kept|REJECTED)", line)
+        P, passed = 1.0, 0
+        for i, (ratio, shown, h, u, _) in enumerate(tests, start=1):
+            P = min(1, P * float(ratio))
+            assert math.isclose(P, float(shown), rel_tol=0.03)
+            passed = i if float(u) < float(h) else passed
+        assert [verdict for *_, verdict in tests] == [
+            "kept" if i < passed else "REJECTED" for i in range(len(tests))]
+        overruled += any(float(u) >= float(h) for _, _, h, u, _ in tests[:passed])
+    assert overruled > 0  # a failed test that stopped nothing
+    assert "not tested" not in answer.err and "residual" in answer.err
+
+
 @torch.no_grad()
 def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
     answer = generate("--trace", "--json", "--mode", "speculative", *SHORT)
@@ -250,6 +275,39 @@ def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
         before, after = map(int, re.search(r"target cache (\d+) -> (\d+)", line).groups())
         assert after == len(text) - 1 <= before
     assert tokens == [] and set(verdicts) == {"kept", "REJECTED"}
+
+
+@pytest.mark.parametrize("shape, most", [("3x2", 6), ("2,2,1", 10)])
+@pytest.mark.parametrize("chance", [[], ["--temperature", 0.2, "--seed", 3],
+                                    ["--temperature", 1, "--seed", 3, "--coupling", "gumbel"]])
+def test_the_rounds_of_a_tree_are_explained(generate, shape, most, chance):
+    answer = generate("--tree", shape, *chance, "--trace", "--json", "--ignore-eos",
+                      "--max-new-tokens", 60, "Once")
+    result = parsed(answer)
+    stats, tokens = result["speculative"]["stats"], result["speculative"]["tokens"]
+    assert f"tree {shape}, " in answer.err and result["settings"]["tree"] == shape
+    assert stats["drafted"] <= most * stats["rounds"] and len(stats["histogram"]) == 4
+    drawn = chance != [] and "--coupling" not in chance
+    assert result.get("identical") is (None if drawn else True)
+    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
+    assert len(lines) == stats["rounds"]
+    by_sibling = 0
+    for line in lines:
+        positions = re.findall(r"position \d+: (.*?) \|", line)
+        for position in positions:
+            if drawn:
+                tests = re.findall(r"p/q (\S+) u (\S+) (kept|REJECTED)", position)
+                assert all((float(u) < float(r)) == (v == "kept") for r, u, v in tests)
+                kept = [v for *_, v in tests if v == "kept"]
+                assert len(kept) == position.count("kept") <= 1
+                by_sibling += bool(kept) and len(tests) > 1
+            else:
+                assert position.startswith("target ") and position.count(" kept") <= 1
+            if " kept" not in position:
+                assert position is positions[-1] and "| correction " in line
+    assert by_sibling > 0 or not drawn
+    assert sum(line.count(" kept") for line in lines) == stats["accepted"]
+    assert len(tokens) == 60
 
 
 def to_id(shown):

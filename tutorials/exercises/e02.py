@@ -44,7 +44,7 @@ def verdict(drafted, choices):
     """Return what `accept_greedy` makes of a draft: how many are kept, and the token after them."""
     ids = torch.tensor(drafted, dtype=torch.long)
     p, q = (F.one_hot(rows, 10).float() for rows in (torch.tensor(choices), ids))
-    n, token, _ = accept_greedy(ids, q, p, torch.Generator())
+    n, token, *_ = accept_greedy(ids, q, p, torch.Generator())
     return n.item(), token.item()
 
 

@@ -42,7 +42,7 @@ def check_chance_without_sharing(answer) -> str:
 
 def check_keep_while_same(answer) -> str:
     def truth(drafted, p):
-        n, token, _ = accept_greedy(drafted, p[:-1], p, torch.Generator())
+        n, token, *_ = accept_greedy(drafted, p[:-1], p, torch.Generator())
         return n.item(), token.item()
 
     generator = torch.Generator().manual_seed(0)
