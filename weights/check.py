@@ -63,7 +63,11 @@ def check(name: str) -> tuple[bool, str]:
     tokenizer, model = load_tokenizer(name), load_model(name)
     if name in KNOWN_CONTINUATIONS:
         return check_continuation(model, *KNOWN_CONTINUATIONS[name])
-    return check_loss(model, tokenizer.encode(PLAIN_ENGLISH))
+    n_ctx = model.config.n_ctx
+    if n_ctx == 1:
+        raise ValueError(f"{name} reads one token at a time, "
+                         "too few to tell whether it loads right")
+    return check_loss(model, tokenizer.encode(PLAIN_ENGLISH)[:n_ctx])
 
 
 def check_continuation(model, prompt: list[int], expected: list[int]) -> tuple[bool, str]:
