@@ -10,8 +10,8 @@ def check_memory(needed: float, what: str, device: str = "cpu") -> None:
     """Raise ValueError if `what` needs more bytes than the device has."""
     present = total_memory(device)
     if needed > present:
-        raise ValueError(f"{what} needs at least {gigabytes(needed)} of memory, and this {device} "
-                         f"has {gigabytes(present)}; ask for less")
+        raise ValueError(f"{what} needs at least {gigabytes(needed)} of memory, and there are "
+                         f"{gigabytes(present)} here; ask for less")
 
 
 def total_memory(device: str) -> float:

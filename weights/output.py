@@ -95,4 +95,6 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.chmod(mode)  # safetensors' files could be read by their owner only
         os.replace(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.truncate(unfinished, 0)  # whoever failed to write it may still hold it, and its room
+            unfinished.unlink()
