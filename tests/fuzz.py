@@ -51,8 +51,8 @@ OPTIONS = {
     "weights.check": "",
     "decoding.bench.counting": "--spoil --sharpness --noise --seed --dtype --prefix! --no-buffers!",
 }
-WORDS = ["", "0", "1", "2", "7", "-1", "0.5", "1.5", "nan", "-inf", "1e400", "5e-324", "9" * 30, "x",
-         "é", "日本", "\udcff", "a\nb", "\033[2J", "-", "--", ".", "..", "/dev/null", "./target",
+WORDS = ["", "0", "1", "2", "7", "-1", "0.5", "1.5", "nan", "-inf", "1e400", "5e-324", "9" * 30,
+         "x", "é", "日本", "\udcff", "a\nb", "\033[2J", "-", "--", ".", "..", "/dev/null", "./target",
          "target", "prompts.txt", "latin1.txt", "n" * 300, "./" + "n" * 300, "o/n", "gpt2", "auto",
          "lookup", "baseline", "speculative", "greedy", "gumbel", "float16", "bfloat16", "cpu",
          "cuda", "1,1,8", "2,2,9", "<|endoftext|>", "Once upon a time ", "p|q", "a b"]
@@ -80,9 +80,8 @@ def call(program: str, arguments: list[str], stdin: bytes = b"\n\xff\n") -> tupl
 def complaint(program: str, arguments: list[str]) -> str | None:
     """Run a program; return what is wrong with its answer, None if it is clean."""
     code, _, err = call(program, arguments)
-    lines = err.split("\n")
-    last_line_says_why = lines[-1] == "" and lines[-2].startswith(f"python -m {program}: ")
-    if code == 0 or (code in (1, 2) and last_line_says_why):
+    *_, last = ["", *err.splitlines()]
+    if code == 0 or (code in (1, 2) and last.startswith(f"python -m {program}: ")):
         return None
     return f"python -m {program} {arguments}: code {code}\n{err}"
 
@@ -119,9 +118,11 @@ def prepare() -> dict[str, list[str]]:
     with patch.object(train_module.Trainer, "advance", side_effect=KeyboardInterrupt):
         call(*as_call(train))
     generate = ["decoding.generate", *SANE["decoding.generate"].split()]
-    return {**dict.fromkeys(("target/config.json", "draft/model.safetensors",
-                             "target/model.safetensors", "target/vocabulary.tiktoken"), generate),
-            **dict.fromkeys(("results/rows.jsonl", "results/costs.json"), [*benchmark, "--resume"]),
+    models = ("target/config.json", "target/model.safetensors", "target/vocabulary.tiktoken",
+              "draft/model.safetensors")
+    return {**dict.fromkeys(models, generate),
+            "results/rows.jsonl": [*benchmark, "--resume"],
+            "results/costs.json": [*benchmark, "--resume"],
             "trained/checkpoint.pt": [*train, "--resume"]}
 
 
@@ -202,7 +203,8 @@ def random_runs(dice: random.Random, n: int) -> Iterator[str | None]:
                      and run.accepted + run.corrections + run.bonuses == len(run.tokens)
                      and eos not in run.tokens[:-1] and torch.is_grad_enabled()
                      and torch.equal(state, torch.random.get_rng_state()))
-            yield None if sound else f"{what} gave {run.tokens}, and {again.tokens} for {plain.tokens}"
+            found = f"{what} gave {run.tokens}, and {again.tokens} for {plain.tokens}"
+            yield None if sound else found
         except Exception:
             yield f"{what}\n{traceback.format_exc()}"
 

@@ -25,17 +25,18 @@ def reading(what: object) -> Iterator[None]:
         raise WeightsError(f"cannot read {what}: {error.strerror or error}") from error
 
 
-def read_bytes(file: str | PathLike, what: str, most: int) -> bytes:
+def read_bytes(file: str | PathLike, what: str, most: int, why: str) -> bytes:
     """Return what is in a file, a pipe, or, for -, stdin.
 
-    most: the bytes that can be of use; so that a file without an end, as /dev/zero, is refused.
+    most: the bytes that can be of use, so that a file without an end, as /dev/zero, is refused.
+    why: what more of them would be.
     Raises WeightsError for more of them, and if there is no reading the file.
     """
     with (reading(what),
           nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream):
         data = b"".join(islice(iter(partial(stream.read, MIB), b""), most // MIB + 1))
     if len(data) > most:
-        raise WeightsError(f"{what} has more than {most:,} bytes; shorten it")
+        raise WeightsError(f"{what} has more than {most:,} bytes, {why}; shorten it")
     return data
 
 

@@ -27,10 +27,11 @@ def open_weights(path: Path) -> safe_open:
     with reading(path):
         if not path.is_file():
             raise WeightsError(missing_file(path))
-        path.open("rb").close()  # of a file that it may not read safetensors says it is not there
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
+        with reading(path):  # safetensors says of what it may not read that it is not there
+            path.open("rb").close()
         raise WeightsError(f"{path} {what_is_wrong(path, error)}") from error
 
 

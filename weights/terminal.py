@@ -85,8 +85,8 @@ def show_in_place(text: str) -> None:
     """
     limit = columns(sys.stderr)
     if limit is not None:
-        line = Wrap(max(limit - 1, 1)).fold(text).split("\n")[0]
-        print(f"\r{' ' * (limit - 1)}\r{line}", end="", file=sys.stderr, flush=True)
+        blank = " " * (limit - 1)
+        print(f"\r{blank}\r{text[:limit - 1]}", end="", file=sys.stderr, flush=True)
 
 
 def make_safe() -> None:

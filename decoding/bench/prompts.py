@@ -28,7 +28,8 @@ def read_prompts(path: str | Path) -> dict[str, str]:
     Raises ValueError if it cannot be read, or a prompt is empty, or there is none.
     """
     what = f"the prompts {path}"
-    text = re.sub(r"\r\n?", "\n", to_text(read_bytes(path, what, MOST), what))
+    contents = read_bytes(path, what, MOST, "which fit into no context")
+    text = re.sub(r"\r\n?", "\n", to_text(contents, what))
     before, *parts = re.split(r"^=== *(.*?) *$", text, flags=re.MULTILINE)
     if not parts:
         parts, before = [Path(path).stem, before], ""

@@ -27,9 +27,9 @@ def read_prompt(options: argparse.Namespace) -> Prompt:
     draft has another vocabulary.
     """
     tokenizer, n_ctx = load_tokenizer(options.target), read_context(options.target)
-    # A text of more bytes has more tokens than the context.
     most = n_ctx * max(len(END_OF_TEXT), *map(len, tokenizer.token_byte_values()))
-    text = read_text(options.prompt, options.prompt_file, most)
+    text = read_text(options.prompt, options.prompt_file, most, f"which are more than {n_ctx} "
+                     "tokens, and so more than the target's context")
     if options.draft not in (None, LOOKUP):
         difference = vocabulary_difference(tokenizer, load_tokenizer(options.draft))
         if difference:
@@ -43,14 +43,14 @@ def read_prompt(options: argparse.Namespace) -> Prompt:
     return Prompt(text, ids, tokenizer)
 
 
-def read_text(prompt: str | None, file: str | None, most: int) -> str:
+def read_text(prompt: str | None, file: str | None, most: int, why: str) -> str:
     """Return `prompt`, or what is in the file. Raises ValueError as `read_prompt` does.
 
-    most: the bytes that a file may have.
+    most, why: the bytes that a file may have, and what more of them would be.
     """
     if file is not None:
         what = f"the prompt file {file}"
-        return to_text(read_bytes(file, what, most), what)
+        return to_text(read_bytes(file, what, most, why), what)
     try:
         # Bytes of the command line that are not in the console's encoding are hidden as surrogates.
         return to_text((prompt or "").encode("utf-8", "surrogateescape"), "the prompt")

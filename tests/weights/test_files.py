@@ -1,4 +1,4 @@
-"""What a user names is read once, and refused in one line; what is written can be read by others."""
+"""What a user names is read once, and refused in one line; what is written follows the umask."""
 import hashlib
 import io
 import os
@@ -28,27 +28,28 @@ NESTED = "[" * 100_000
 
 def test_a_file_is_read_to_its_end_but_not_beyond_what_is_of_use(tmp_path):
     (tmp_path / "f").write_bytes(contents := os.urandom(3 * MIB + 5))
-    assert read_bytes(tmp_path / "f", "f", len(contents)) == contents
-    assert read_bytes(str(tmp_path / "f"), "f", 10**12) == contents
-    with pytest.raises(WeightsError, match="^the text has more than 3,145,732 bytes; shorten it$"):
-        read_bytes(tmp_path / "f", "the text", len(contents) - 1)
+    assert read_bytes(tmp_path / "f", "f", len(contents), "") == contents
+    assert read_bytes(str(tmp_path / "f"), "f", 10**12, "") == contents
+    words = r"^t has more than 3,145,732 bytes, too many; shorten it$"
+    with pytest.raises(WeightsError, match=words):
+        read_bytes(tmp_path / "f", "t", len(contents) - 1, "too many")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
 def test_a_file_without_an_end():
     with pytest.raises(WeightsError, match="zeros has more than 5 bytes"):
-        read_bytes("/dev/zero", "zeros", 5)
+        read_bytes("/dev/zero", "zeros", 5, "")
 
 
 def test_stdin_is_a_file_too(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9")))
-    assert to_text(read_bytes("-", "stdin", 99), "stdin") == "café"
+    assert to_text(read_bytes("-", "stdin", 99, ""), "stdin") == "café"
 
 
 def test_what_is_wrong_with_a_file_is_said():
-    with pytest.raises(WeightsError, match="^the text is not UTF-8 .*; convert it to UTF-8$"):
+    with pytest.raises(WeightsError, match=r"^the text is not UTF-8 .*; convert it to UTF-8$"):
         to_text(b"caf\xe9", "the text")
-    with pytest.raises(WeightsError, match="^cannot read the book: Permission denied$"), \
+    with pytest.raises(WeightsError, match=r"^cannot read the book: Permission denied$"), \
             reading("the book"):
         raise PermissionError(13, "Permission denied", "book")
     with pytest.raises(WeightsError, match="not UTF-8; rename it"):
@@ -86,7 +87,7 @@ def test_nested_json_in_a_model(folder, file):
 
 @pytest.mark.parametrize("name", ["x" * 300, "./" + "x" * 300])
 def test_a_name_that_is_too_long(name):
-    with pytest.raises(WeightsError, match="cannot read .*: File name too long|unknown model"):
+    with pytest.raises(WeightsError, match=r"cannot read .*: File name too long|unknown model"):
         load_tokenizer(name)
 
 
@@ -205,7 +206,7 @@ def test_a_damaged_vocabulary_of_ours_is_refused_wherever_it_lies(tmp_path, at):
     contents[at] ^= 2
     file.write_bytes(contents)
     for load in (load_tokenizer, load_model):
-        with pytest.raises(WeightsError, match="tales.tiktoken has been changed or damaged"):
+        with pytest.raises(WeightsError, match=r"tales.tiktoken has been changed or damaged"):
             load(folder)
 
 

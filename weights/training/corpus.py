@@ -79,7 +79,7 @@ def read_documents(path: Path) -> tuple[list[str], str]:
     """
     # As bytes, as text and as ids a text takes more than four times its size.
     most = int(min(total_memory("cpu") / 4, sys.maxsize))
-    data = read_bytes(path, str(path), most)
+    data = read_bytes(path, str(path), most, "a quarter of this machine's memory")
     text = re.sub(r"\r\n?", "\n", to_text(data, str(path)))
     documents = [document.strip() for document in text.split(END_OF_TEXT) if document.strip()]
     if not documents:
