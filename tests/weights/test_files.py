@@ -182,9 +182,7 @@ def test_a_model_that_reads_less_than_the_sentence_is_checked_all_the_same(conte
                                                                           capsys):
     name = make_pair(tmp_path, context)
     capsys.readouterr()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["check", name])
-        assert check() == 1
+    assert check([name]) == 1
     out, err = capsys.readouterr()
     assert "FAIL: no continuation" in out and "nats per token" in out and err == ""
 
@@ -192,9 +190,7 @@ def test_a_model_that_reads_less_than_the_sentence_is_checked_all_the_same(conte
 def test_a_model_of_one_token_cannot_be_checked(tmp_path, capsys):
     name = make_pair(tmp_path, 1)
     capsys.readouterr()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["check", name])
-        assert check() == 2
+    assert check([name]) == 2
     assert "reads one token at a time" in capsys.readouterr().err
 
 
