@@ -53,9 +53,10 @@ OPTIONS = {
 }
 WORDS = ["", "0", "1", "2", "7", "-1", "0.5", "1.5", "nan", "-inf", "1e400", "5e-324", "9" * 30,
          "x", "é", "日本", "\udcff", "a\nb", "\033[2J", "-", "--", ".", "..", "/dev/null",
-         "./target", "prompts.txt", "latin1.txt", "n" * 300, "./" + "n" * 300, "o/n", "gpt2", "auto",
-         "lookup", "baseline", "speculative", "greedy", "gumbel", "float16", "bfloat16", "cpu",
-         "cuda", "1,1,8", "2,2,9", "<|endoftext|>", "Once upon a time ", "p|q", "a b"]
+         "./target", "prompts.txt", "latin1.txt", "n" * 300, "./" + "n" * 300, "o/n",
+         "gpt2", "auto", "lookup", "baseline", "speculative", "greedy", "gumbel",
+         "float16", "bfloat16", "cpu", "cuda", "1,1,8", "2,2,9", "<|endoftext|>",
+         "Once upon a time ", "p|q", "a b"]
 
 
 def call(program: str, arguments: list[str], stdin: bytes = b"\n\xff\n") -> tuple[int, str, str]:
