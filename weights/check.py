@@ -34,12 +34,12 @@ MOST_NATS_PER_TOKEN = 4.5
 PROGRAM = "python -m weights.check"
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Do what the command line asks. Return the exit code."""
-    return run_program(PROGRAM, run)
+    return run_program(PROGRAM, lambda: run(argv))
 
 
-def run() -> int:
+def run(argv: list[str] | None) -> int:
     """Check the model that was named, and print the result. Return the exit code."""
     # Imported here and not above, so that from the first moment on Ctrl-C is caught.
     from weights.registry import KNOWN_NAMES, resolve
@@ -48,7 +48,7 @@ def run() -> int:
     parser = OneLineParser(prog=PROGRAM, description="Check that a model's weights load right.")
     parser.add_argument("name", nargs="?", default="gpt2", metavar="NAME",
                         help=f"{names}, a ./folder, or owner/name on the hub (default: gpt2)")
-    name = parser.parse_args().name
+    name = parser.parse_args(argv).name
     resolve(name)  # refuses an unknown name before torch is imported
     passed, report = check(name)
     print(f"{name}: {'pass' if passed else 'FAIL'}: {report}")
@@ -63,7 +63,11 @@ def check(name: str) -> tuple[bool, str]:
     tokenizer, model = load_tokenizer(name), load_model(name)
     if name in KNOWN_CONTINUATIONS:
         return check_continuation(model, *KNOWN_CONTINUATIONS[name])
-    return check_loss(model, tokenizer.encode(PLAIN_ENGLISH))
+    n_ctx = model.config.n_ctx
+    if n_ctx == 1:
+        raise ValueError(f"{name} reads one token at a time, "
+                         "too few to tell whether it loads right")
+    return check_loss(model, tokenizer.encode(PLAIN_ENGLISH)[:n_ctx])
 
 
 def check_continuation(model, prompt: list[int], expected: list[int]) -> tuple[bool, str]:

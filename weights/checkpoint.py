@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from model import GPT2, GPT2Config
 from model.meta import without_memory
-from weights.diagnose import FETCH_AGAIN
+from weights.diagnose import fetch_again
 from weights.errors import WeightsError
 from weights.tensors import FLOATS, open_weights, read_header, read_tensor
 
@@ -115,7 +115,8 @@ def check_finite(stored: Tensor, key: str, path: Path, dtype: torch.dtype) -> No
     """Raise WeightsError if a weight is NaN or infinite, as it is stored or in this dtype."""
     extremes = stored.aminmax()
     if not all(extreme.isfinite() for extreme in extremes):
-        raise WeightsError(f"{path}: {key} holds NaN or infinity; {FETCH_AGAIN}, or train it again")
+        raise WeightsError(f"{path}: {key} holds NaN or infinity; {fetch_again(path)}, "
+                           "or train it again")
     if not all(extreme.to(dtype).isfinite() for extreme in extremes):
         name = str(dtype).removeprefix("torch.")
         raise WeightsError(f"{path}: {key} has weights too large for {name}; take a wider dtype")

@@ -1,9 +1,10 @@
 """config.json: the five sizes of a GPT-2, and whether `model/` computes just this kind of GPT-2."""
-import json
 import os
 from pathlib import Path
 
+from weights.diagnose import fetch_again
 from weights.errors import WeightsError
+from weights.files import parse_json, reading
 from weights.hub import fetch
 from weights.registry import OFFICIAL, Repository, resolve
 
@@ -62,17 +63,18 @@ def read_context(name_or_path: str | os.PathLike) -> int:
 
 
 def _read_json(path: Path) -> dict:
+    with reading(path):
+        try:
+            contents = path.read_bytes()
+        except FileNotFoundError:
+            raise WeightsError(f"{path.parent} has no config.json; "
+                               "it must stand beside model.safetensors") from None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise WeightsError(f"{path.parent} has no config.json; "
-                           "it must stand beside model.safetensors") from None
-    except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # not UTF-8, or not JSON
-        raise WeightsError(f"{path} is not JSON ({error}); fetch it again") from error
+        values = parse_json(contents)
+    except ValueError as error:
+        raise WeightsError(f"{path} is not JSON ({error}); {fetch_again(path)}") from error
     if not isinstance(values, dict):
-        raise WeightsError(f"{path} is not a JSON object; fetch it again")
+        raise WeightsError(f"{path} is not a JSON object; {fetch_again(path)}")
     return values
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from weights.errors import DownloadError
-from weights.terminal import make_safe, print_no_more, tell
+from weights.terminal import make_safe, one_line, print_no_more, tell
 
 LARGEST_SEED = 2**32 - 1
 SAME_SEED = "the same text again on the same machine with the same number of threads"
@@ -24,7 +24,7 @@ class OneLineParser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        tell(f"{self.prog}: {' '.join(message.split())}; --help lists all options")
+        tell(f"{self.prog}: {one_line(message)}; --help lists all options")
         sys.exit(2)
 
 
@@ -117,7 +117,7 @@ def run_program(program: str, body: Callable[[], int | None], *,
 
 def complain(program: str, line: str, code: int) -> int:
     """Print one line on stderr, and return the exit code."""
-    tell(f"{program}: {line}")
+    tell(f"{program}: {one_line(line)}")
     return code
 
 

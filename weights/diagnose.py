@@ -1,8 +1,17 @@
 """What to tell a user whose weights file is missing or cannot be read, and what to do about it."""
-import json
 from pathlib import Path
 
-FETCH_AGAIN = "fetch it again"
+from weights.files import parse_json
+
+
+def fetch_again(path: Path) -> str:
+    """Return what to do about a file that is no good.
+
+    In the hub's cache a file is a link: as long as what it leads to is there, nothing is fetched.
+    """
+    if path.is_symlink() and "snapshots" in path.parts:
+        return f"delete {path.resolve()} and run again, it is then fetched again"
+    return "fetch it again"
 
 
 def missing_file(path: Path) -> str:
@@ -25,7 +34,7 @@ def what_is_wrong(path: Path, error: Exception) -> str:
         return f"cannot be read: {error}"
     size = path.stat().st_size
     if size == 0:
-        return f"is empty; {FETCH_AGAIN}"
+        return f"is empty; {fetch_again(path)}"
     with path.open("rb") as file:
         start = file.read(100)
         if start.startswith(b"version https://git-lfs"):
@@ -33,13 +42,13 @@ def what_is_wrong(path: Path, error: Exception) -> str:
                     "run `git lfs pull` in its repository")
         if start.lstrip().startswith(b"<"):
             return ("is a web page (HTML), not weights: the download met an error page or a login; "
-                    + FETCH_AGAIN)
+                    + fetch_again(path))
         file.seek(8)
         header = file.read(min(int.from_bytes(start[:8], "little"), size))
     expected = _length(start[:8], header)
     if expected is not None and expected > size:
-        return f"is cut short, {size} bytes of at least {expected}; {FETCH_AGAIN}"
-    return f"is not a safetensors file ({error}); {FETCH_AGAIN}"
+        return f"is cut short, {size} bytes of at least {expected}; {fetch_again(path)}"
+    return f"is not a safetensors file ({error}); {fetch_again(path)}"
 
 
 def _length(prefix: bytes, header: bytes) -> int | None:
@@ -52,7 +61,7 @@ def _length(prefix: bytes, header: bytes) -> int | None:
     if len(prefix) == 8 and len(header) < promised:
         return 8 + promised if header.startswith(b'{"') else None
     try:
-        tensors = json.loads(header)
+        tensors = parse_json(header)
         ends = [t["data_offsets"][1] for name, t in tensors.items() if name != "__metadata__"]
         return 8 + promised + max(ends)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):

@@ -21,7 +21,9 @@ def fetch(repository: Repository, filename: str) -> Path:
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     # Imported here because that is slow, and a model that lies on the disk does not need it.
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.utils import logging
 
+    logging.set_verbosity_error()  # what goes wrong is said once, below
     try:
         cached = try_to_load_from_cache(repository.id, filename, revision=repository.revision)
         if isinstance(cached, str):

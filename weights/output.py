@@ -89,7 +89,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     unfinished = path.with_name(path.name + ".new")
     try:
+        unfinished.touch()
+        mode = unfinished.stat().st_mode  # what the user's umask allows
         yield unfinished
+        unfinished.chmod(mode)  # safetensors' files could be read by their owner only
         os.replace(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.truncate(unfinished, 0)  # whoever failed to write it may still hold it, and its room
+            unfinished.unlink()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weights.errors import WeightsError
+from weights.files import reading
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ def resolve(name_or_path: str | os.PathLike) -> Path | Repository:
         return BUNDLED[name]
     if name in OFFICIAL:
         return OFFICIAL[name]
-    if name.startswith((".", "/")) or (_has_separator(name) and Path(name).is_dir()):
-        return _existing_folder(Path(name))
+    with reading(name):
+        if name.startswith((".", "/")) or (_has_separator(name) and Path(name).is_dir()):
+            return _existing_folder(Path(name))
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return Repository(name)
     if _has_separator(name):
@@ -64,9 +66,10 @@ def _has_separator(name: str) -> bool:
 
 
 def _existing_folder(path: Path) -> Path:
-    if path.is_file():
-        raise WeightsError(f"{path} is a file; name the folder that holds config.json and "
-                           "model.safetensors")
-    if not path.is_dir():
-        raise WeightsError(f"there is no folder {path}")
+    with reading(path):
+        if path.is_file():
+            raise WeightsError(f"{path} is a file; name the folder that holds config.json and "
+                               "model.safetensors")
+        if not path.is_dir():
+            raise WeightsError(f"there is no folder {path}")
     return path

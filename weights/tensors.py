@@ -3,7 +3,6 @@
 The safetensors library opens the file and checks it. The tensors are then read here from the file
 itself, opened once for all of them: opening it anew for each would be slow on a network drive.
 """
-import json
 import mmap
 from io import BufferedReader
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from weights.diagnose import missing_file, what_is_wrong
 from weights.errors import WeightsError
+from weights.files import check_path, parse_json, reading
 
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -23,11 +23,15 @@ def open_weights(path: Path) -> safe_open:
 
     Raises WeightsError, with what to do, if it is missing or not such a file.
     """
-    if not path.is_file():
-        raise WeightsError(missing_file(path))
+    check_path(path)
+    with reading(path):
+        if not path.is_file():
+            raise WeightsError(missing_file(path))
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
+        with reading(path):  # safetensors says of what it may not read that it is not there
+            path.open("rb").close()
         raise WeightsError(f"{path} {what_is_wrong(path, error)}") from error
 
 
@@ -37,7 +41,7 @@ def read_header(file: BufferedReader) -> dict[str, dict]:
     The format: eight bytes, the length of the header; the header, a JSON object; the data.
     """
     size = int.from_bytes(file.read(8), "little")
-    entries = json.loads(file.read(size))
+    entries = parse_json(file.read(size))
     entries.pop("__metadata__", None)
     for entry in entries.values():
         entry["bytes"] = [8 + size + offset for offset in entry["data_offsets"]]

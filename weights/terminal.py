@@ -72,21 +72,33 @@ def tell(text: str, end: str = "\n") -> None:
         lead_nowhere(sys.stderr)
 
 
-def first_line(text: str) -> str:
-    """Return as much of a text as fits on one line of stderr: for a line that is rewritten."""
+def one_line(text: str) -> str:
+    """Return a text in one line, whatever file names are in it: ? for what cannot be printed."""
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.splitlines()))
+
+
+def show_in_place(text: str) -> None:
+    """Replace the last line on a terminal, stderr's, by as much of this one as fits.
+
+    "" wipes it away. It is written over with spaces, because not every terminal knows how to erase.
+    Into a file or a pipe nothing is written.
+    """
     limit = columns(sys.stderr)
-    return text if limit is None else Wrap(limit - 1).fold(text).split("\n")[0]
+    if limit is not None:
+        blank = " " * (limit - 1)
+        print(f"\r{blank}\r{text[:limit - 1]}", end="", file=sys.stderr, flush=True)
 
 
 def make_safe() -> None:
     """Keep unprintable characters and closed streams from crashing the program.
 
-    Characters that the console's encoding lacks are printed as ?; a closed stream leads nowhere.
+    Characters that the console's encoding lacks are printed as ?, and what it cannot read is read
+    as U+FFFD; a closed stream leads nowhere.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a notebook's has no encoding
             stream.reconfigure(errors="replace")
 

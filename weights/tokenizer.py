@@ -15,6 +15,7 @@ import tiktoken
 
 from weights.config import read_config
 from weights.errors import WeightsError
+from weights.files import reading
 from weights.hub import fetch
 from weights.registry import OFFICIAL, Repository, resolve
 
@@ -25,7 +26,10 @@ END_OF_TEXT = "<|endoftext|>"
 GPT2_PATTERN = (r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++"""
                 r"""|\s++$|\s+(?!\S)|\s""")
 GPT2_FILE = Path(__file__).parent / "gpt2.tiktoken"
-GPT2_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+SHA256 = {  # of the vocabularies that are part of this project, by file name, wherever they lie
+    "gpt2.tiktoken": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+    "tales.tiktoken": "2fd5265b628b19a532cc762293d1c6361c770882d2a4dca9e1a8a943a779772e",
+}
 GPT2_N_VOCAB = 50257
 
 
@@ -73,7 +77,8 @@ def count_tokens(source: Path | Repository, n_rows: int) -> int:
 
 def own_vocabulary(folder: Path) -> Path | None:
     """Return the *.tiktoken file of a folder, if there is one. Raises WeightsError for more."""
-    files = sorted(folder.glob("*.tiktoken"))
+    with reading(folder):  # unlike glob, iterdir says so where it may not look
+        files = sorted(path for path in folder.iterdir() if path.suffix == ".tiktoken")
     if len(files) > 1:
         raise WeightsError(f"{folder} has {len(files)} vocabularies, "
                            f"{files[0].name} and {files[1].name}; keep one")
@@ -100,10 +105,22 @@ def gpt2_tokenizer() -> tiktoken.Encoding:
 
     Raises WeightsError if the file is not the one committed.
     """
-    if hashlib.sha256(GPT2_FILE.read_bytes()).hexdigest() != GPT2_SHA256:
-        raise WeightsError(f"{GPT2_FILE} has been changed or damaged; "
-                           "restore it with `git checkout`")
     return read_vocabulary(GPT2_FILE)
+
+
+def encode(text: str, tokenizer: tiktoken.Encoding, allow_special: bool = False) -> list[int]:
+    """Return the ids of a text, in which <|endoftext|> is text like any other.
+
+    allow_special: it is the token.
+    Raises ValueError for a million spaces or line breaks in a row, which tiktoken's regular
+    expression cannot bear. (`encode_ordinary` would panic, beyond what Python can catch.)
+    """
+    try:
+        return tokenizer.encode(text, allowed_special="all" if allow_special else set(),
+                                disallowed_special=())
+    except ValueError as error:
+        raise ValueError("a text with a million spaces or line breaks in a row cannot be cut into "
+                         f"tokens ({error}); shorten them") from error
 
 
 def read_vocabulary(path: Path) -> tiktoken.Encoding:
@@ -121,12 +138,17 @@ def read_ranks(path: Path) -> dict[bytes, int]:
     """Read the tokens in a file and their ids.
 
     Raises WeightsError unless the ids are 0, 1, 2, … and every single byte is a token, so that any
-    text has ids.
+    text has ids; and for one of this project's vocabularies that is not as it was committed.
     """
+    with reading(path):
+        contents = path.read_bytes()
+    if SHA256.get(path.name, found := hashlib.sha256(contents).hexdigest()) != found:
+        raise WeightsError(f"{path} has been changed or damaged; restore it with `git checkout`, "
+                           "or rename it if it is a vocabulary of your own")
     try:
-        lines = [line.split() for line in path.read_bytes().splitlines()]
+        lines = [line.split() for line in contents.splitlines()]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise WeightsError(f"{path} is not a vocabulary in tiktoken's format: {error}") from error
     numbered = sorted(ranks.values()) == list(range(len(lines)))
     if not numbered or any(bytes([byte]) not in ranks for byte in range(256)):

@@ -8,7 +8,6 @@ Exit codes: 0 done; 1 the disk did not take a file, or memory ran out; 2 bad inp
 that says what; 130 interrupted.
 """
 import argparse
-import math
 import sys
 from pathlib import Path
 
@@ -19,12 +18,14 @@ from weights.console import (
     run_program,
     whole,
 )
+from weights.files import check_path
 from weights.output import LOCK, claim
 from weights.threads import bind_threads
 
 PROGRAM = "python -m weights.train"
 CHECKPOINT = "checkpoint.pt"  # in the out folder, until the run is done
 DEFAULT_MINUTES = 10.0
+MINUTES = 0.001, 10_000_000  # hardly a step; twenty years
 SMALLER = "a smaller --batch, --context or --target"
 
 
@@ -40,6 +41,7 @@ def train(options: argparse.Namespace) -> None:
     checkpoint = options.out / CHECKPOINT
     if options.resume and not checkpoint.is_file():
         raise ValueError(f"there is nothing to resume: {checkpoint} does not exist")
+    check_path(options.out.absolute())
     with claim(options.out):
         check_empty(options.out, options.resume)
         try:
@@ -77,7 +79,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         help="tokens in the vocabulary; fewer, if the text uses fewer (default: %(default)s)")
     add("--context", metavar="N", type=whole(1), default=256,
         help="the most tokens the models can read at once (default: %(default)s)")
-    add("--minutes", metavar="M", type=real(0, math.inf, "a finite number above 0", False),
+    add("--minutes", metavar="M", type=real(*MINUTES, "from {} to {}".format(*MINUTES), True),
         help="time to train, 60 %% for the target, 40 %% for the draft "
              f"(default: {DEFAULT_MINUTES:g})")
     add("--steps", metavar="N", type=whole(1),

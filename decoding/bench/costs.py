@@ -5,15 +5,21 @@ They are measured by themselves, not taken from the runs that they predict.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
+from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import torch
 
+from decoding.bench.arms import Row
+from decoding.bench.rows import check_settings
 from decoding.feed import Model
 from decoding.observer import synchronize
 from decoding.result import Round
 from decoding.sampling import Sampling, to_host, to_probs
+from weights.files import parse_json, reading
 
 REPEATS = 7
 
@@ -42,13 +48,48 @@ class Costs:
         return self.target[gamma] / self.target[0]
 
 
+def read_costs(path: Path, settings: Row) -> Costs:
+    """Return the costs an earlier run has written.
+
+    Raises ValueError if they were measured under other settings, or there are none in the file.
+    """
+    with reading(path):
+        contents = path.read_bytes()
+    try:
+        found = parse_json(contents)
+        measured_with = dict(found.pop("settings"))
+        costs = Costs(**found)
+        check(costs)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} has no costs of this benchmark in it, or is damaged; delete it, "
+                         "and --resume measures them again") from error
+    check_settings(path, [{"settings": measured_with}], settings)
+    return costs
+
+
+def check(costs: Costs) -> None:
+    """Raise ValueError, TypeError or the like unless these are times, as many as are needed."""
+    phases = [time for round in costs.phases.values() if round is not None
+              for time in (round["draft"], round["verify"], round["accept"])]
+    times: list[Any] = [*costs.target, *costs.draft, *phases, *costs.load_seconds.values()]
+    if not all(0 <= time < inf for time in [*times, costs.held]):
+        raise ValueError("a time is no time")
+    if min(costs.target[0], costs.draft[0]) == 0 or not costs.phases:
+        raise ValueError("a time is missing")
+    if not len(costs.target) == len(costs.draft) > max(map(int, costs.phases)):
+        raise ValueError("a time is missing")
+
+
 def measure_costs(target: Model, draft: Model, most: int, held: int = 128) -> Costs:
     """Return T(1) .. T(most) of both models, as medians.
 
     The sizes are taken in turn, so that a slow moment hits all of them.
-    held: tokens in the caches before each pass; fewer where a context is too small.
+    held: tokens in the caches before each pass. It, and then `most`, is less where a context is
+        too small.
     """
-    held = min(held, target.config.n_ctx - most, draft.config.n_ctx - most)
+    n_ctx = min(target.config.n_ctx, draft.config.n_ctx)
+    most = min(most, n_ctx)
+    held = min(held, n_ctx - most)
     return Costs(held, forward_seconds(target, most, held), forward_seconds(draft, most, held))
 
 

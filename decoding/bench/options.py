@@ -7,7 +7,7 @@ import math
 import shlex
 from pathlib import Path
 
-from decoding.bench.arms import WAYS
+from decoding.bench.arms import WAYS, all_arms
 from decoding.bench.prompts import default_prompts, read_prompts
 from decoding.shapes import TREE_FORM, tree
 from weights.config import read_context
@@ -19,12 +19,15 @@ from weights.console import (
     real,
     whole,
 )
+from weights.memory import check_memory
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
+from weights.tokenizer import encode as to_ids
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
 DEFAULTS = {"lengths": [50, 100, 200, 500], "temperatures": [0.0, 1.0], "repeats": 3,
             "out": "results"}
+ROW_BYTES = 2000  # at least, in memory
 SHORT = {"lengths": [64], "temperatures": [0.0], "repeats": 1, "out": None}  # of --tune
 
 
@@ -85,6 +88,7 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
         texts = read_prompts(options.prompts)
     prompts = encode(options.target, options.draft, texts)
     check_context(options, prompts)
+    check_rows(options, prompts)
     return options, prompts
 
 
@@ -120,7 +124,7 @@ def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int
     difference = vocabulary_difference(tokenizer, load_tokenizer(draft))
     if difference:
         raise ValueError(f"{target} and {draft} have different vocabularies: {difference}")
-    return {kind: tokenizer.encode(text, disallowed_special=()) for kind, text in texts.items()}
+    return {kind: to_ids(text, tokenizer) for kind, text in texts.items()}
 
 
 def check_context(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
@@ -132,3 +136,11 @@ def check_context(options: argparse.Namespace, prompts: dict[str, list[int]]) ->
         if len(ids) + needed > n_ctx:
             raise ValueError(f"{option} {new} does not fit: the prompt {kind!r} has {len(ids)} "
                              f"tokens, and the context {n_ctx}")
+
+
+def check_rows(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
+    """Raise ValueError for more rows than this machine's memory holds."""
+    arms = len(all_arms(options.gammas, options.no_cache_arms, options.rules, options.trees))
+    tests = arms * len(options.lengths) * len(options.temperatures) * len(prompts)
+    check_memory(ROW_BYTES * tests * options.repeats, f"--repeats {options.repeats}, for each of "
+                 f"{tests} combinations of prompt, length, temperature and gamma,")

@@ -2,11 +2,11 @@
 
 Imports no torch.
 """
-import sys
 from collections import Counter
 from time import monotonic
 
 from decoding.bench.arms import Arm, Task
+from weights.terminal import show_in_place
 
 
 class Progress:
@@ -23,7 +23,6 @@ class Progress:
         self.seconds: dict[str, float] = {}
         for arm, task in runs:
             self.left[arm.cache] += task.length
-        self.visible = sys.stderr.isatty()
         self.last = monotonic()
 
     def done(self, cache: str, length: int) -> None:
@@ -33,9 +32,8 @@ class Progress:
         self.tokens[cache] += length
         self.seconds[cache] = self.seconds.get(cache, 0.0) + now - self.last
         self.finished, self.last = self.finished + 1, now
-        if self.visible:
-            line = f"{self.finished} of {self.total} runs, {clock(self.seconds_left())} left"
-            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
+        left = clock(self.seconds_left())
+        show_in_place(f"{self.finished} of {self.total} runs, {left} left")
 
     def seconds_left(self) -> float:
         """Return how long the rest will take at the speed so far.
@@ -49,8 +47,7 @@ class Progress:
 
     def close(self) -> None:
         """Wipe the line away."""
-        if self.visible:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        show_in_place("")
 
 
 def clock(seconds: float) -> str:

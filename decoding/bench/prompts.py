@@ -7,8 +7,10 @@ whose kind is the file's name. Imports no torch.
 import re
 from pathlib import Path
 
+from weights.files import MIB, read_bytes, to_text
 from weights.registry import BUNDLED
 
+MOST = 64 * MIB  # a context of a million tokens, from a dozen prompts
 DEFAULT = Path(__file__).with_name("prompts.txt")
 
 
@@ -25,12 +27,9 @@ def read_prompts(path: str | Path) -> dict[str, str]:
 
     Raises ValueError if it cannot be read, or a prompt is empty, or there is none.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"cannot read the prompts {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"the prompts {path} are not UTF-8: {error}") from error
+    what = f"the prompts {path}"
+    contents = read_bytes(path, what, MOST, "which fit into no context")
+    text = re.sub(r"\r\n?", "\n", to_text(contents, what))
     before, *parts = re.split(r"^=== *(.*?) *$", text, flags=re.MULTILINE)
     if not parts:
         parts, before = [Path(path).stem, before], ""

@@ -4,13 +4,29 @@ Imports no torch.
 """
 import json
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 from decoding.bench.arms import Row
+from weights.files import parse_json, reading
 from weights.output import replacing
 
 ROWS = "rows.jsonl"  # the file of a folder of results that holds them
 # The columns that identify a measurement.
 IDENTITY = ("gamma", "cache", "way", "kind", "prompt_sha256", "length", "temperature", "repeat")
+# What the tables and plots read: the type of each column.
+COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(("cache", "way", "kind", "prompt_sha256"), str),
+    **dict.fromkeys(("gamma", "length", "repeat", "prompt_tokens", "drafted", "tested", "accepted"),
+                    int),
+    **dict.fromkeys(("tested_by_position", "accepted_by_position"), list),
+    **dict.fromkeys(("tokens_per_second", "baseline_tokens_per_second", "speedup", "alpha",
+                     "tokens_per_round", "full_rounds_tokens_per_second", "full_rounds_speedup",
+                     "predicted_speedup", "predicted_speedup_paper", "latency_reduction_percent"),
+                    (int, float, NoneType)),
+    "temperature": (int, float), "checked": bool, "first_difference": (dict, NoneType),
+    "settings": dict,
+}
 
 
 class Rows(list[Row]):
@@ -40,21 +56,32 @@ def read_rows(path: Path) -> list[Row]:
     A last line that was cut off while it was written is removed from the file. Raises ValueError
     for a line that is no row.
     """
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
+    with reading(path):
+        contents = path.read_bytes()
+    whole = contents[: contents.rfind(b"\n") + 1]
+    if whole != contents:
         with replacing(path) as file:
-            file.write_text(whole, encoding="utf-8")
+            file.write_bytes(whole)
     rows = []
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError as error:
             raise ValueError(f"{path}, line {number} is not JSON: {error}") from error
-        if not isinstance(row, dict) or not {*IDENTITY, "settings"} <= row.keys():
+        if not is_row(row):
             raise ValueError(f"{path}, line {number} is not a row of this benchmark")
         rows.append(row)
     return rows
+
+
+def is_row(found: Any) -> bool:
+    """Return whether something that was read is a row of this benchmark."""
+    if not isinstance(found, dict) or not COLUMNS.keys() <= found.keys():
+        return False
+    if not all(isinstance(found[name], kind) for name, kind in COLUMNS.items()):
+        return False
+    return all(len(counts) == found["gamma"] and all(isinstance(count, int) for count in counts)
+               for counts in (found["tested_by_position"], found["accepted_by_position"]))
 
 
 def check_settings(path: Path, rows: list[Row], settings: Row) -> None:

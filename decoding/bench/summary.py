@@ -17,6 +17,7 @@ from decoding.bench.tables import (
     ways,
 )
 from weights.console import number
+from weights.terminal import one_line
 
 
 def report(rows: list[Row], costs: Costs, command: str) -> str:
@@ -31,7 +32,7 @@ def report(rows: list[Row], costs: Costs, command: str) -> str:
     parts += ["## What a forward over n tokens costs", verify_cost(costs),
               f"Measured after {costs.held} cached tokens; "
               f"one draft step costs c = {costs.c:.3f} target steps.",
-              "## How this was measured", f"    {command}", circumstances(rows, costs)]
+              "## How this was measured", f"    {one_line(command)}", circumstances(rows, costs)]
     return "\n\n".join(parts) + "\n"
 
 

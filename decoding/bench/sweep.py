@@ -9,11 +9,11 @@ from pathlib import Path
 from time import perf_counter
 
 from decoding.bench.arms import Arm, Row, Task, all_arms, all_tasks
-from decoding.bench.costs import Costs, measure_costs, phase_seconds
+from decoding.bench.costs import Costs, measure_costs, phase_seconds, read_costs
 from decoding.bench.machine import machine
 from decoding.bench.measure import Pair, identity, measure_task
 from decoding.bench.progress import Progress
-from decoding.bench.rows import ROWS, Rows, check_settings, is_measured, read_rows
+from decoding.bench.rows import ROWS, Rows, is_measured, read_rows
 from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import ways
 from decoding.gamma import DEFAULT_GAMMA
@@ -49,11 +49,15 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     measure_all(pair, tasks, arms, options.repeats, rows, settings, costs)
     text = report(rows, costs, options.command)
     write(options.out / TABLES, text)
-    from decoding.bench.plots import write_plots  # matplotlib comes last: numbers first
-
+    print(text, flush=True)
+    try:
+        from decoding.bench.plots import write_plots  # matplotlib comes last: numbers first
+    except ImportError as error:
+        tell(f"rows and tables are in {options.out}, but no plots: matplotlib cannot be imported "
+             f"({error}); install it, and the same command with --resume draws them")
+        return
     write_plots(options.out, rows, costs)
     tell(f"rows, tables and plots are in {options.out}")
-    print(text, flush=True)
 
 
 def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
@@ -117,10 +121,8 @@ def known_costs(path: Path, settings: Row, gammas: list[int]) -> Costs | None:
     """
     if not path.exists():
         return None
-    known = json.loads(path.read_text(encoding="utf-8"))
-    check_settings(path, [known], settings)
-    del known["settings"]
-    return Costs(**known) if set(map(str, gammas)) <= known["phases"].keys() else None
+    known = read_costs(path, settings)
+    return known if set(map(str, gammas)) <= known.phases.keys() else None
 
 
 def new_costs(pair: Pair, gammas: list[int], task: Task) -> Costs:

@@ -9,6 +9,7 @@ from typing import Any
 from decoding.bench.arms import WAYS, Row
 from decoding.bench.costs import Costs
 from weights.console import number
+from weights.terminal import one_line
 
 MISSING = "n/a"
 Column = Callable[[Any], str]  # what a column shows of one group of rows
@@ -86,8 +87,9 @@ def best_gamma(rows: list[Row], temperature: float, way: str = WAYS[0]) -> int |
 
 def markdown(columns: dict[str, Column], groups: Iterable) -> str:
     """Return a table: for each group, what each column's function makes of it."""
+    cells = ([column(group) for column in columns.values()] for group in groups)
     lines = [list(columns), ["---"] * len(columns),
-             *([column(group) for column in columns.values()] for group in groups)]
+             *([one_line(cell).replace("|", r"\|") for cell in line] for line in cells)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -97,8 +99,12 @@ def average(name: str, form: str) -> Column:
 
 
 def rate(part: str, whole: str) -> Column:
-    """Return a column: this part of this whole."""
-    return lambda group: number(pooled(group, part, whole), ".2f")
+    """Return a column: this part of this whole, and both counts, for a rate of few says little."""
+    def show(group: list[Row]) -> str:
+        counts = "/".join(str(sum(row[name] for row in group)) for name in (part, whole))
+        share = pooled(group, part, whole)
+        return MISSING if share is None else f"{counts} = {share:.2f}"
+    return show
 
 
 TEMPERATURE: dict[str, Column] = {"temperature": lambda g: f"{g[0]['temperature']:g}"}
@@ -113,6 +119,7 @@ def by_prompt(rows: list[Row]) -> str:
     return markdown({
         "pair": lambda g: f"{g[0]['settings']['target']} / {g[0]['settings']['draft']}",
         "prompt": lambda g: g[0]["kind"],
+        "its tokens": lambda g: str(g[0]["prompt_tokens"]),
         **TEMPERATURE,
         "γ": lambda g: str(g[0]["gamma"]),
         "acceptance rate (accepted/tested)": rate("accepted", "tested"),

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from weights.terminal import Wrap, columns, tell
+from weights.terminal import Wrap, columns, show_in_place, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -72,13 +72,12 @@ class Console:
 
     def counted(self, rounds: Iterable[Round], what: str, total: int) -> Iterator[Round]:
         """Yield the same rounds, with a line on the terminal that counts them."""
-        visible = sys.stderr.isatty() and not self.quiet
         for number, round in enumerate(rounds, start=1):
-            if visible:
-                print(f"\r{what}: {number} of {total} tokens", end="", file=sys.stderr, flush=True)
+            if not self.quiet:
+                show_in_place(f"{what}: {number} of {total} tokens")
             yield round
-        if visible:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if not self.quiet:
+            show_in_place("")
 
 
 def wants_color(choice: str) -> bool:

@@ -1,6 +1,5 @@
 """The prompt, and the refusals that need no weights. Imports no torch."""
 import argparse
-import sys
 from dataclasses import dataclass
 
 import tiktoken
@@ -8,7 +7,8 @@ import tiktoken
 from decoding.cli.options import LOOKUP
 from weights.config import read_context
 from weights.errors import WeightsError
-from weights.tokenizer import load_tokenizer, vocabulary_difference
+from weights.files import read_bytes, to_text
+from weights.tokenizer import END_OF_TEXT, encode, load_tokenizer, vocabulary_difference
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,11 @@ def read_prompt(options: argparse.Namespace) -> Prompt:
     Raises ValueError if it cannot be read, is not UTF-8 or is too long for the target, or if the
     draft has another vocabulary.
     """
-    text = read_text(options.prompt, options.prompt_file)
-    tokenizer = shared_tokenizer(options)
-    return as_prompt(text, tokenizer, options.allow_special, read_context(options.target))
+    tokenizer, n_ctx = shared_tokenizer(options), read_context(options.target)
+    most = n_ctx * max(len(END_OF_TEXT), *map(len, tokenizer.token_byte_values()))
+    text = read_text(options.prompt, options.prompt_file, most, f"which are more than {n_ctx} "
+                     "tokens, and so more than the target's context")
+    return as_prompt(text, tokenizer, options.allow_special, n_ctx)
 
 
 def shared_tokenizer(options: argparse.Namespace) -> tiktoken.Encoding:
@@ -44,43 +46,24 @@ def shared_tokenizer(options: argparse.Namespace) -> tiktoken.Encoding:
 
 def as_prompt(text: str, tokenizer: tiktoken.Encoding, allow_special: bool, n_ctx: int) -> Prompt:
     """Encode a text. Raises ValueError if it is longer than the target's context, n_ctx."""
-    ids = encode(text, tokenizer, allow_special)
+    # An empty prompt is <|endoftext|>, which GPT-2 was trained to start from.
+    ids = encode(text, tokenizer, allow_special) or [tokenizer.eot_token]
     if len(ids) > n_ctx:
         raise ValueError(f"the prompt has {len(ids)} tokens, but the target's context is "
                          f"{n_ctx}; shorten it")
     return Prompt(text, ids, tokenizer)
 
 
-def read_text(prompt: str | None, file: str | None) -> str:
-    """Return `prompt`, or what is in the file. Raises ValueError as `read_prompt` does."""
-    where = "the prompt" if file is None else f"the prompt file {file}"
-    try:
-        if file is not None:
-            return read_file(file).decode("utf-8-sig")  # without the mark some editors begin with
-        # Bytes of the command line that are not in the console's encoding are hidden as surrogates.
-        return (prompt or "").encode("utf-8", "surrogateescape").decode("utf-8")
-    except UnicodeError as error:
-        raise ValueError(f"{where} is not UTF-8 ({error}); convert it to UTF-8") from error
-    except OSError as error:
-        raise ValueError(f"cannot read {where}: {error.strerror}; "
-                         "give a text file, or - for stdin") from error
+def read_text(prompt: str | None, file: str | None, most: int, why: str) -> str:
+    """Return `prompt`, or what is in the file. Raises ValueError as `read_prompt` does.
 
-
-def read_file(name: str) -> bytes:
-    """Return what is in a file; - is stdin."""
-    if name == "-":
-        return sys.stdin.buffer.read()
-    with open(name, "rb") as file:
-        return file.read()
-
-
-def encode(text: str, tokenizer: tiktoken.Encoding, allow_special: bool) -> list[int]:
-    """Return the ids of a prompt.
-
-    Those of an empty one are <|endoftext|>, which GPT-2 was trained to start from.
+    most, why: the bytes that a file may have, and what more of them would be.
     """
-    if allow_special:
-        ids = tokenizer.encode(text, allowed_special="all")
-    else:
-        ids = tokenizer.encode(text, disallowed_special=())
-    return ids or [tokenizer.eot_token]
+    if file is not None:
+        what = f"the prompt file {file}"
+        return to_text(read_bytes(file, what, most, why), what)
+    try:
+        # Bytes of the command line that are not in the console's encoding are hidden as surrogates.
+        return to_text((prompt or "").encode("utf-8", "surrogateescape"), "the prompt")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the prompt is not UTF-8 ({error}); convert it to UTF-8") from error

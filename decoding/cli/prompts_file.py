@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import tiktoken
 
-from decoding.cli.prompt import Prompt, as_prompt, read_file, shared_tokenizer
+from decoding.cli.prompt import Prompt, as_prompt, shared_tokenizer
 from weights.config import read_context
 from weights.console import LARGEST_SEED
+from weights.files import parse_json, read_bytes
 
 KEYS = ("prompt", "max_new_tokens", "seed")
+LARGEST = 2**30  # bytes of a file
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,8 @@ def read_lines(options: argparse.Namespace) -> list[Line | BadLine]:
     vocabulary than the target.
     """
     name = options.prompts_file
-    try:
-        contents = read_file(name).removeprefix(b"\xef\xbb\xbf")  # the mark of some editors
-    except OSError as error:
-        raise ValueError(f"cannot read the prompts file {name}: {error.strerror}; "
-                         "give a text file, or - for stdin") from error
+    contents = read_bytes(name, f"the prompts file {name}", LARGEST, "so it is no list of prompts")
+    contents = contents.removeprefix(b"\xef\xbb\xbf")  # the mark of some editors
     tokenizer, n_ctx = shared_tokenizer(options), read_context(options.target)
     lines: list[Line | BadLine] = []
     for number, line in enumerate(contents.split(b"\n"), start=1):
@@ -82,11 +81,11 @@ def read_line(number: int, line: bytes, options: argparse.Namespace,
 def parse(line: bytes) -> dict:
     """Return the JSON object on a line. Raises ValueError for anything else."""
     try:
-        entry = json.loads(line.decode("utf-8"))
+        entry = parse_json(line.decode("utf-8"))
         json.dumps(entry, ensure_ascii=False).encode("utf-8")  # halves of characters fail here
     except UnicodeError as error:
         raise ValueError("it is not UTF-8") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError("it is not JSON") from error
     if not isinstance(entry, dict) or "prompt" not in entry:
         raise ValueError('it is not an object with a "prompt"')

@@ -37,6 +37,9 @@ def introduce(session: Session, console: Console) -> None:
         console.say(LEGEND)
     if session.prompt.text == "":
         console.say("the prompt is empty: starting from <|endoftext|>")
+    if session.prompt.text.endswith(" "):
+        console.say("note: the prompt ends in a space, but these models have it at the beginning "
+                    "of the next word; without it they know better how to go on")
 
 
 def decode(session: Session, console: Console) -> dict[str, Generation]:

@@ -273,7 +273,7 @@ def test_a_whole_run(pair, prompts, tmp_path, capsys):
             assert row["predicted_speedup"] > 0 and 0 <= row["alpha"] <= 1
     assert (tmp_path / "results" / "tables.md").read_text(encoding="utf-8") == out[:-1]
     assert "16 runs" not in out and "12 runs compared with the plain loop's, 12 identical" in out
-    for word in ("| story | 0 |", "lowest to highest run", "T(n)/T(1)", "end-of-text off",
+    for word in ("| story | 4 | 0 |", "lowest to highest run", "T(n)/T(1)", "end-of-text off",
                  "--gammas 1 3", "Speculation loses on"):
         assert word in out
     assert "nan" not in out
@@ -470,7 +470,7 @@ def test_tables_take_medians_of_repeats_and_means_of_tests():
     line = by_gamma(rows).splitlines()[2].split(" | ")
     assert line[2] == "1.60" and line[-1] == "2 |"  # the mean of 1.1 and 2.1, over two tests
     line = by_prompt(rows).splitlines()[2].split(" | ")
-    assert line[:5] == ["| large / small", "story", "0", "3", "0.88"]
+    assert line[:6] == ["| large / small", "story", "2", "0", "3", "42/48 = 0.88"]
     assert line[-2:] == ["1.60", "1.00–9.00 |"]
     assert "Speculation loses on none" in report(rows, COSTS, "x")
     assert "story at temperature 0 with γ = 3 (0.90)" in report([at(6, 0, 0.9)], COSTS, "x")

@@ -22,8 +22,10 @@ pytestmark = pytest.mark.slow  # whole programs
 
 @pytest.mark.parametrize("encoding, shown", [("ascii", b"?? ?"), ("cp1252", b"?? \xe9")])
 def test_a_console_without_the_characters_shows_others(encoding, shown):
-    result = subprocess.run([*PROGRAM, "--target", "日本 é"], cwd=ROOT, capture_output=True,
-                            timeout=180, check=False, env=environment(PYTHONIOENCODING=encoding))
+    # As bytes, in case this interpreter could not say it; the other one shall read it as UTF-8.
+    result = subprocess.run([*PROGRAM, "--target", "日本 é".encode()], cwd=ROOT,
+                            capture_output=True, timeout=180, check=False,
+                            env=environment(PYTHONIOENCODING=encoding, PYTHONUTF8="1"))
     assert result.returncode == 2
     assert b"unknown model '" + shown + b"'" in result.stderr and result.stderr.count(b"\n") == 1
 
@@ -56,6 +58,14 @@ def test_streams_that_lead_nowhere(tmp_path, redirection, code, complaint):
                             timeout=180, check=False)
     assert (tmp_path / "code").read_text() == f"{code}\n"
     assert complaint in result.stderr and result.stderr.count(b"\n") == bool(complaint)
+
+
+@pytest.mark.parametrize("stdin", [b"\n\xff\n", b"\xff"])
+def test_enter_counts_whatever_is_typed_before_it(stdin):
+    command = [*PROGRAM, "--step", "--max-new-tokens", "9", "--mode", "speculative"]
+    result = subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, timeout=180,
+                            check=False, env=environment(PYTHONIOENCODING="utf-8:strict"))
+    assert result.returncode == 0 and b"tokens/s" in result.stderr, result.stderr
 
 
 def test_a_reader_who_has_had_enough():

@@ -165,9 +165,23 @@ def test_a_prompt_as_long_as_the_context_and_one_longer(generate):
     assert f"{N_CTX + 1} tokens" in line and f"context is {N_CTX}" in line
 
 
+def test_a_prompt_that_ends_in_a_space_is_used_and_a_note_says_what_that_does(generate):
+    for prompt, noted in (("Once upon ", True), ("Once upon", False), ("Once\n", False)):
+        answer = generate(prompt, "--max-new-tokens", "2")
+        assert (answer.code, "note: the prompt ends in a space" in answer.err) == (0, noted)
+        answer = generate(prompt, "--max-new-tokens", "1", "--json")
+        assert json.loads(answer.out)["prompt"] == prompt
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_a_prompt_without_an_end(generate):
+    assert "more than 1,248 bytes" in one_line(generate("--prompt-file", "/dev/zero"))
+
+
 def test_a_prompt_file_of_a_megabyte(generate, tmp_path):
     (tmp_path / "prompt.txt").write_bytes(b"Once upon a time" * 2**16)
-    assert "1048576 tokens" in one_line(generate("--prompt-file", tmp_path / "prompt.txt"))
+    answer = generate("--prompt-file", tmp_path / "prompt.txt")
+    assert "which are more than 96 tokens" in one_line(answer)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

@@ -15,7 +15,7 @@ from decoding.cli.streaming import STYLES, TextStream
 from decoding.result import Generation, Round
 from tests.commands import PROGRAM, ROOT, environment
 from weights import load_tokenizer
-from weights.terminal import Wrap, columns, width
+from weights.terminal import Wrap, columns, show_in_place, width
 
 TOKENIZER = load_tokenizer("tales-small")
 STYLE = re.compile(r"\033\[[\d;]*m")
@@ -55,6 +55,29 @@ def test_a_terminal_that_says_it_has_no_columns_gets_eighty(monkeypatch):
         monkeypatch.setattr(module, "get_terminal_size", lambda *_: os.terminal_size((0, 0)))
     monkeypatch.delenv("COLUMNS", raising=False)
     assert columns(Terminal()) == 80
+
+
+@pytest.mark.parametrize("wide", [1, 2, 20, 80])
+def test_a_line_shown_in_place_fits_and_is_wiped_away_on_every_terminal(wide, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("weights.terminal.columns", lambda stream: wide)
+    for text in ("baseline: 12 of 200 tokens", "x" * 99, ""):
+        show_in_place(text)
+    shown = sys.stderr.getvalue()
+    assert "\033" not in shown and "\n" not in shown  # TERM=dumb knows no more than this
+    lines = shown.split("\r")
+    assert max(map(len, lines)) <= wide - 1
+    assert lines[-2:] == [" " * (wide - 1), ""]
+    assert wide < 80 or "baseline: 12 of 200 tokens" in lines
+
+
+def test_into_a_file_nothing_is_shown_in_place(capsys):
+    show_in_place("baseline: 12 of 200 tokens")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_what_is_no_terminal_has_no_width(tmp_path):

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from model import GPT2
+from model import GPT2, GPT2Config
 from tests.commands import PressesCtrlC
 from tests.weights.training_toys import (
     same,
@@ -27,8 +27,9 @@ from weights import load_model, load_tokenizer, vocabulary_difference
 from weights.tokenizer import END_OF_TEXT
 from weights.train import main, parse
 from weights.training import pair
+from weights.training.objective import next_token_loss
 from weights.training.progress import Progress
-from weights.training.recipe import Recipe
+from weights.training.recipe import Recipe, least_memory
 from weights.training.resume import read_checkpoint
 
 SMALL = ("--target 2,2,16 --draft 1,2,16 --vocab 280 --context 16 --batch 2 --steps 4 "
@@ -141,7 +142,9 @@ def test_progress_rewrites_one_line_on_a_terminal(monkeypatch, capsys):
         trainer.advance()
         progress.show(trainer)
     err = capsys.readouterr().err
-    assert err.count("\r\033[K") > 2 and 0 < err.count("\n") < 3
+    assert err.count(f"\r{' ' * 79}\r") > 2 and 0 < err.count("\n") < 3
+    assert "\033" not in err  # not every terminal can erase
+    assert all(len(shown) < 80 for shown in re.split("[\r\n]", err))
 
 
 def interrupt(monkeypatch, text, out, when):
@@ -229,8 +232,9 @@ def test_a_folder_is_no_text(tmp_path, capsys):
     ("--target 12,8", "layers,heads,width"), ("--target 12,8,256,4", "layers,heads,width"),
     ("--draft 0,8,256", "layers,heads,width"), ("--draft a,b,c", "layers,heads,width"),
     ("--draft 2,8,250", "250 is not divisible by 8"), ("--vocab 256", "from 257 to 50257"),
-    ("--vocab 50258", "from 257 to 50257"), ("--minutes 0", "above 0"),
-    ("--minutes inf", "above 0"), ("--steps 0", "at least 1"),
+    ("--vocab 50258", "from 257 to 50257"), ("--minutes 0", "from 0.001"),
+    ("--minutes inf", "to 10000000"), ("--minutes 5e-324", "from 0.001"),
+    ("--minutes 1e308", "to 10000000"), ("--steps 0", "at least 1"),
     ("--minutes 1 --steps 1", "not both"), ("--context 0", "at least 1"),
     ("--batch 0", "at least 1"), ("--dropout 1", "from 0 to 0.9"), ("--device tpu", "tpu"),
     ("--resume", "nothing to resume"),
@@ -325,9 +329,39 @@ def test_a_foreign_checkpoint_is_refused_and_stays(what, text, tmp_path, monkeyp
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("option", [
+    f"--target 1,1,{10**12}", f"--target {10**12},1,1", f"--draft 1,1,{10**12}",
+    f"--batch {10**14}"])
+def test_what_no_memory_holds_is_refused(text, tmp_path, capsys, option):
+    small = SMALL.replace("--steps 4", "")  # minutes are given there
+    arguments = [str(text), "--out", str(tmp_path / "out"), *shlex.split(f"{small} {option}")]
+    assert "GB of memory, and there are " in refused(capsys, arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_least_memory_is_less_than_a_training_takes():
+    model = GPT2(GPT2Config(n_layer=2, n_head=2, n_embd=64, n_vocab=300, n_ctx=32))
+    weights, ids = 0, set()
+
+    def note(tensor):  # what the backward pass keeps, weights apart
+        ids.add((tensor.data_ptr(), tensor.nbytes))
+        return tensor
+
+    for weight in model.parameters():
+        weights += 20 * weight.numel()
+    own = {(weight.data_ptr(), weight.nbytes) for weight in model.parameters()}
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        tokens = torch.zeros(4, 32, dtype=torch.long)
+        loss = next_token_loss(model(tokens), tokens)
+    kept = sum(size for pointer, size in ids - own)
+    least = least_memory(2, 64, 300, 32, 4)
+    assert loss > 0 and (weights + kept) / 3 < least < weights + kept
+
+
 @pytest.mark.parametrize("option", [f"--target 1,1,{10**12}", f"--batch {10**14}"])
-def test_out_of_memory_is_one_line_and_leaves_nothing(text, tmp_path, capsys, option):
+def test_out_of_memory_is_one_line_and_leaves_nothing(text, tmp_path, capsys, option, monkeypatch):
     """No machine has an address for each of so many weights, or ids in the first step."""
+    monkeypatch.setattr(pair, "check_memory", lambda *_: None)
     assert train(text, tmp_path / "out", f"{SMALL} {option}") == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("python -m weights.train: out of memory (")

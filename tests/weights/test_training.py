@@ -91,10 +91,10 @@ def test_each_document_ends_with_end_of_text(tmp_path):
     text = tmp_path / "t.txt"
     text.write_text(f"\ufeffone \n{END_OF_TEXT}\n\ntwo{END_OF_TEXT}  {END_OF_TEXT}",
                     encoding="utf-8")
-    documents = corpus.read_documents(text)
+    documents, _ = corpus.read_documents(text)
     assert documents == ["one", "two"]
     tokenizer = corpus.to_tokenizer(corpus.choose_vocabulary(documents, 300))
-    whole = tokenizer.decode(corpus.encode(documents, tokenizer))
+    whole = tokenizer.decode(corpus.encode_all(documents, tokenizer))
     assert whole == "one<|endoftext|>two<|endoftext|>"
 
 
@@ -102,7 +102,7 @@ def test_held_out_text_is_the_end_and_is_not_trained_on(tmp_path):
     text = tmp_path / "t.txt"
     text.write_text(story(1000))
     ready = corpus.prepare(text, None, 400, context=8)
-    whole = corpus.encode([story(1000)], corpus.to_tokenizer(ready.vocabulary))
+    whole = corpus.encode_all([story(1000)], corpus.to_tokenizer(ready.vocabulary))
     assert ready.train + ready.held_out == whole and len(ready.held_out) == len(whole) // 20
     ready = corpus.prepare(text, None, 400, context=100)
     # 5 % would be less than one block

@@ -5,6 +5,8 @@ Imports no torch.
 import base64
 import hashlib
 import random
+import re
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +15,10 @@ from pathlib import Path
 
 import tiktoken
 
-from weights.tokenizer import END_OF_TEXT, GPT2_N_VOCAB, GPT2_PATTERN, gpt2_tokenizer
+from weights.files import read_bytes, to_text
+from weights.memory import total_memory
+from weights.terminal import one_line
+from weights.tokenizer import END_OF_TEXT, GPT2_N_VOCAB, GPT2_PATTERN, encode, gpt2_tokenizer
 
 SMALLEST_VOCABULARY = 256 + 1  # every byte, so that any text has ids, and <|endoftext|>
 LARGEST_VOCABULARY = GPT2_N_VOCAB
@@ -42,43 +47,44 @@ def prepare(text: Path, held_out: Path | None, n_vocab: int, context: int) -> Co
     Raises ValueError for a text that cannot be read, or gives no block of `context` tokens and the
     one after them, to train on or to measure on.
     """
-    documents = read_documents(text)
-    other_documents = read_documents(held_out) if held_out else []
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (text, held_out) if path]
+    documents, *digests = read_documents(text)
+    other_documents: list[str] = []
+    if held_out:
+        other_documents, digest = read_documents(held_out)
+        digests.append(digest)
     vocabulary = choose_vocabulary(documents, n_vocab)
     tokenizer = to_tokenizer(vocabulary)
     random.Random(0).shuffle(documents)
-    train = encode(documents, tokenizer)
+    train = encode_all(documents, tokenizer)
     block = context + 1
+    name = one_line(text.name)
     if held_out:
-        rest, origin = encode(other_documents, tokenizer), held_out.name
+        rest, origin = encode_all(other_documents, tokenizer), one_line(held_out.name)
         check_length(rest, block, held_out)
     else:
         n = max(int(HELD_OUT_SHARE * len(train)), block)
         check_length(train, 2 * block, text)
         train, rest = train[:-n], train[-n:]
-        origin = f"the last {n:,} tokens of {text.name}, its documents shuffled"
+        origin = f"the last {n:,} tokens of {name}, its documents shuffled"
     check_length(train, block, text)
     n_characters = sum(map(len, documents))
-    return Corpus(text.name, digests, len(documents), n_characters, vocabulary, train, rest, origin)
+    return Corpus(name, digests, len(documents), n_characters, vocabulary, train, rest, origin)
 
 
-def read_documents(path: Path) -> list[str]:
-    """Return the documents of a UTF-8 text, which `<|endoftext|>` separates.
+def read_documents(path: Path) -> tuple[list[str], str]:
+    """Return the documents of a UTF-8 text, which `<|endoftext|>` separates, and its SHA-256.
 
-    Space around them is left out. Raises ValueError if the file cannot be read, is not UTF-8, or
-    holds nothing but space.
+    Space around them is left out. The file is read once, so it may be a pipe. Raises ValueError if
+    it cannot be read, is not UTF-8, or holds nothing but space.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from error
+    # As bytes, as text and as ids a text takes more than four times its size.
+    most = int(min(total_memory("cpu") / 4, sys.maxsize))
+    data = read_bytes(path, str(path), most, "a quarter of this machine's memory")
+    text = re.sub(r"\r\n?", "\n", to_text(data, str(path)))
     documents = [document.strip() for document in text.split(END_OF_TEXT) if document.strip()]
     if not documents:
         raise ValueError(f"{path} is empty")
-    return documents
+    return documents, hashlib.sha256(data).hexdigest()
 
 
 def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
@@ -93,7 +99,7 @@ def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
                          f"tokens, not {n_vocab}")
     gpt2, used = gpt2_tokenizer(), Counter[int]()
     for document in documents:
-        used.update(gpt2.encode_ordinary(document))
+        used.update(encode(document, gpt2))
     keep = {gpt2.encode_single_token(bytes([byte])) for byte in range(256)}
     for token, _ in used.most_common():
         if len(keep) == n_vocab - 1:
@@ -118,14 +124,14 @@ def vocabulary_file(vocabulary: list[bytes]) -> bytes:
                     for rank, token in enumerate(vocabulary))
 
 
-def encode(documents: Iterable[str], tokenizer: tiktoken.Encoding) -> array:
+def encode_all(documents: Iterable[str], tokenizer: tiktoken.Encoding) -> array:
     """Return the ids of all documents in one row of 32-bit integers.
 
     Each document is followed by <|endoftext|>.
     """
     ids = array("i")
     for document in documents:
-        ids.extend(tokenizer.encode_ordinary(document))
+        ids.extend(encode(document, tokenizer))
         ids.append(tokenizer.eot_token)
     return ids
 

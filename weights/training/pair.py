@@ -8,14 +8,15 @@ import torch
 from model import GPT2, GPT2Config
 from weights.console import pick_device
 from weights.load import load_model
-from weights.terminal import tell
+from weights.memory import check_memory
+from weights.terminal import one_line, tell
 from weights.training.card import make_card
 from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
 from weights.training.loop import Trainer
 from weights.training.objective import Evaluation, evaluate, to_blocks
 from weights.training.progress import Progress, first_interrupt, in_words, minutes
-from weights.training.recipe import Recipe, initialise
+from weights.training.recipe import Recipe, initialise, least_memory
 from weights.training.resume import expecting_a_checkpoint, read_checkpoint, save_checkpoint
 
 FOLDER = {"target": "large", "draft": "small"}
@@ -34,6 +35,7 @@ def train_pair(options: argparse.Namespace, corpus: Corpus, checkpoint: Path) ->
     KeyboardInterrupt after Ctrl-C, once the best weights so far and a checkpoint are written.
     """
     run = PairTraining(options, corpus, checkpoint)
+    run.check_memory()
     earlier = run.earlier() if options.resume else None
     tell(f"{corpus.n_documents:,} documents, {len(corpus.train):,} tokens to train on, "
          f"{len(corpus.held_out):,} held out, a vocabulary of {run.n_vocab:,}; "
@@ -60,6 +62,15 @@ class PairTraining:
         self.settings = {key: value for key, value in vars(options).items()
                          if key not in NOT_COMPARED}
         self.settings |= {"device": self.device.type, "digests": corpus.digests}
+
+    def check_memory(self) -> None:
+        """Raise ValueError for models or batches that this machine can never hold."""
+        options = self.options
+        for name in FOLDER:
+            n_layer, _, n_embd = getattr(options, name)
+            needed = least_memory(n_layer, n_embd, self.n_vocab, options.context, options.batch)
+            what = f"--{name} with --batch {options.batch} and --context {options.context}"
+            check_memory(needed, what, self.device.type)
 
     def folder(self, name: str) -> Path:
         return self.options.out / FOLDER[name]
@@ -151,7 +162,7 @@ class PairTraining:
     def write(self, trainer: Trainer, name: str, result: Evaluation) -> None:
         """Write the model's folder, with the best weights so far."""
         config, folder = trainer.model.config, self.folder(name)
-        title = f"{folder.resolve().parent.name}/{folder.name}"
+        title = one_line(f"{folder.resolve().parent.name}/{folder.name}")
         card = make_card(title, config, self.corpus, trainer, result)
         vocabulary = vocabulary_file(self.corpus.vocabulary)
         write_folder(folder, config, trainer.weights, vocabulary, card)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event
 from time import monotonic
 
-from weights.terminal import first_line, tell
+from weights.terminal import show_in_place, tell
 from weights.training.loop import Trainer
 from weights.training.objective import Evaluation
 
@@ -19,16 +19,13 @@ class Progress:
         self.name, self.points, self.shown = name, 0, 0.0
 
     def show(self, trainer: Trainer) -> None:
-        terminal = sys.stderr.isatty()
-        clear = "\r\033[K" if terminal else ""
         if self.points < len(trainer.curve):
             self.points = len(trainer.curve)
-            tell(clear, end="")
+            show_in_place("")
             tell(self.line(trainer))
-        elif terminal and monotonic() - self.shown > 1:  # seldom: the loss has to be waited for
+        elif monotonic() - self.shown > 1 and sys.stderr.isatty():  # seldom: the loss is waited for
             self.shown = monotonic()
-            tell(clear, end="")
-            tell(first_line(self.line(trainer)), end="")
+            show_in_place(self.line(trainer))
 
     def line(self, trainer: Trainer) -> str:
         share = min(trainer.share, 1)

@@ -25,6 +25,19 @@ class Recipe:
     kl_share: float = 0.9  # with a teacher, its share in the loss; the rest is the next token's
 
 
+def least_memory(n_layer: int, n_embd: int, n_vocab: int, context: int, batch: int) -> int:
+    """Return the bytes that training such a model takes at least.
+
+    Of each weight in its matrices there are, in float32, the weight, its gradient, AdamW's two
+    moments, and the best so far. Of each position of a batch the backward pass needs, in two bytes
+    each where CUDA saves, the inputs of every matrix product (the residual stream's width, the MLP
+    once more four times that), and the logits.
+    """
+    weights = 12 * n_layer * n_embd**2 + (n_vocab + context) * n_embd
+    kept = n_layer * 7 * n_embd + n_vocab  # numbers for each position
+    return 4 * 5 * weights + 2 * batch * context * kept
+
+
 def initialise(model: GPT2, seed: int) -> GPT2:
     """Give the model GPT-2's initial weights: normal of standard deviation 0.02, biases 0, gains 1.
 
