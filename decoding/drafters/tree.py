@@ -141,7 +141,7 @@ def candidates(row: Tensor, width: int, sampling: Sampling, generator: Generator
     row: (n_vocab,). Returns fewer, at least one, where no more have a probability.
     """
     found: list[Tensor] = []
-    while len(found) < width and bool(row.sum() > 0):
+    while not found or (len(found) < width and bool(row.sum() > 0)):
         found.append(choose(row[None], sampling, generator))
         row = row.index_fill(-1, found[-1], 0)
     return torch.cat(found)

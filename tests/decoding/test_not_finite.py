@@ -111,6 +111,20 @@ def test_generate_says_which_model(more, folders, capsys):
             answer.err.splitlines()[-1])
 
 
+@pytest.mark.parametrize("more", [["--tree", "2x2"], ["--tree", "2,2", "--temperature", 1],
+                                  ["--rule", "block", "--temperature", 1], ["--prompts-file"]],
+                         ids=str)
+def test_other_loops_say_which_model(more, folders, capsys, tmp_path):
+    options, sound, huge = folders
+    (tmp_path / "p.jsonl").write_text('{"prompt": "Once"}')
+    more = [*more, tmp_path / "p.jsonl"] if "--prompts-file" in more else [*more, "Once"]
+    for target, draft, who in ((huge, sound, "target"), (sound, huge, "draft")):
+        answer = ask(capsys, *options, "--target", target, "--draft", draft,
+                     "--max-new-tokens", 9, *more)
+        assert answer.code == 2 and answer.out == ""
+        assert f": the {who} computes NaN or infinity" in answer.err.splitlines()[-1]
+
+
 def test_half_precision_that_overflows_is_told_to_be_wider(folders, capsys, tmp_path):
     """Weights that float16 holds, and products that it does not."""
     options, sound, _ = folders
