@@ -5,12 +5,12 @@ A program here is a function of one argument, a generator, and takes all its ran
 tree of its choices.
 """
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from decoding.proof.uniforms import Uniforms, new_uniforms
+from decoding.proof.uniforms import new_uniforms
 
 Result = TypeVar("Result", bound=Hashable)
 
@@ -61,6 +61,6 @@ class Path:
             raise ValueError(f"draw needs a row of probabilities, not {row}")
         return self.take(options)
 
-    def uniform(self, shape: tuple[int, ...]) -> Uniforms:
-        """Return numbers of which nothing is known yet."""
+    def uniform(self, shape: tuple[int, ...]) -> Any:
+        """Return Uniforms, numbers of which nothing is known yet, in place of a tensor."""
         return new_uniforms(shape, self.take)

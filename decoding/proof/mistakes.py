@@ -94,7 +94,8 @@ def greedy_with_soft_ratio(drafted, q, p, generator):
 class OneNumberForEveryRound:
     """Seeds anew in every round of a run: the i-th test always meets the same number."""
 
-    generator = None
+    def __init__(self):
+        self.generator, self.numbers = None, []
 
     def __call__(self, drafted, q, p, generator):
         if generator is not self.generator:  # another run

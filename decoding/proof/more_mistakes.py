@@ -24,8 +24,8 @@ def threshold_without_draw(drafted, q, p, generator):
 def typical_acceptance(drafted, q, p, generator, epsilon=0.3, delta=0.6):
     """Keep what is typical of the target: p(x) > min(epsilon, delta * exp(-entropy)).
 
-    Medusa's rule (Cai et al. 2024, arXiv 2401.10774). Its delta is smaller: the vocabulary of a real
-    model is larger than three.
+    Medusa's rule (Cai et al. 2024, arXiv 2401.10774). Its delta is smaller, since real models have
+    more than three tokens.
     """
     entropy = torch.special.entr(p[:-1]).sum(-1)  # (k,)
     limit = (delta * (-entropy).exp()).clamp(max=epsilon)
@@ -44,7 +44,7 @@ def same_number_for_test_and_residual(drafted, q, p, generator):
     n = leading(u < ratios(drafted, q, p))
     if n == len(drafted):
         return Acceptance(n, draw(p[n], generator))
-    return Acceptance(n, invert(residual(p[n], q[n])[0], u[n.item()]))
+    return Acceptance(n, invert(residual(p[n], q[n])[0], u[int(n)]))
 
 
 class Remembered:
@@ -56,6 +56,9 @@ class Remembered:
     def draw(self, probs):
         self.numbers.append(uniform((), self.generator, probs.device))
         return invert(probs[0], self.numbers[-1])
+
+    def uniform(self, shape):
+        return uniform(shape, self.generator, torch.device("cpu"))
 
 
 class SharedNoise(ModelDrafter):
