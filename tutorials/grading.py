@@ -61,9 +61,8 @@ def check(mine: Any, truth: Callable, cases: Iterable[tuple], close: float = 1e-
         except TypeError as error:
             return wrong(mine, case, str(error), expected)
         if not right:
-            for mistake in known:
-                if is_it(mistake, mine, cases):
-                    return grade(WRONG, sentence(mistake))
+            if mistake := find(known, mine, cases):
+                return grade(WRONG, sentence(mistake))
             return wrong(mine, case, f"gives    {describe(got, expected)}", expected, got)
     return grade(CORRECT)
 
@@ -80,16 +79,29 @@ def instructions(function: Callable) -> list[tuple]:
             if not step.opname.startswith(("RESUME", "CACHE", "NOP"))]
 
 
-def is_it(mistake: Mistake, mine: Callable, cases: list[tuple]) -> bool:
-    """Return whether an answer gives what a mistake gives, in all cases."""
+def find(known: Iterable[Mistake], mine: Callable, cases: list[tuple]) -> Mistake | None:
+    """Return the known mistake that gives what an answer gives in all cases; None if there is none.
+
+    After each case the mistakes are left that agree so far.
+    """
+    left = list(known)
     for case in cases:
+        if not left:
+            return None
         try:
-            theirs = mistake.answer(*copy.deepcopy(case))
-            if not same_number(mine(*copy.deepcopy(case)), theirs):
-                return False
-        except Exception:  # a learner's function may raise anything: then it is another mistake
-            return False
-    return True
+            got = mine(*copy.deepcopy(case))
+        except Exception:  # a learner's function may raise anything: then it is no known mistake
+            return None
+        left = [mistake for mistake in left if gives(mistake, case, got)]
+    return left[0] if left else None
+
+
+def gives(mistake: Mistake, case: tuple, got: Any) -> bool:
+    """Return whether a mistake gives the same as an answer did."""
+    try:
+        return same_number(mistake.answer(*copy.deepcopy(case)), got)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return False  # the mistake does not serve this case
 
 
 def sentence(mistake: Mistake) -> str:

@@ -74,9 +74,10 @@ class SharedNoise(ModelDrafter):
 
     def rule(self, drafted, q, p, generator):
         n = leading(uniform((len(drafted),), generator, p.device) < ratios(drafted, q, p))
-        if n == len(drafted):
-            return Acceptance(n, draw(p[n], generator))
-        return Acceptance(n, invert(residual(p[n], q[n])[0], self.noise[n]))
+        left = residual(p[n], pad(q)[n])
+        if n == len(drafted) or not self.noise:  # the bonus, or a greedy run, which draws nothing
+            return Acceptance(n, draw(left, generator))
+        return Acceptance(n, invert(left[0], self.noise[n]))
 
 
 class CarefulDrafter(ModelDrafter):
