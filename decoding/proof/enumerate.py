@@ -56,10 +56,9 @@ class Path:
 
     def draw_one(self, row: list[float]) -> int:
         total = sum(row)
-        options = [(i, weight / total) for i, weight in enumerate(row) if weight > 0]
-        if not options or min(row) < 0:
+        if not total > 0 or min(row) < 0:
             raise ValueError(f"draw needs a row of probabilities, not {row}")
-        return self.take(options)
+        return self.take([(i, weight / total) for i, weight in enumerate(row) if weight > 0])
 
     def uniform(self, shape: tuple[int, ...]) -> Any:
         """Return Uniforms, numbers of which nothing is known yet, in place of a tensor."""

@@ -93,7 +93,7 @@ def test_bad_input_is_one_line_and_2(capsys, write):
 # Homework
 
 CHANGES = {  # what is changed in the project's own page one: which checks notice, and what they say
-    "the plain loop": ("min(gamma, end - L - 1)", "0", {"passes of the target"}, ""),
+    "the plain loop": ("min(gamma, end - L - 1)", "0", {"passes of the target", "caches"}, ""),
     "redrawn from p": ("(p[n] - q[n]).clamp(min=0) if n < k else p[n]", "p[n]",
                        {"distribution", "temperature"}, "a rejected token is redrawn from p"),
     "less or equal": ("p.device) < (p[n]", "p.device) <= (p[n]", {"impossible token"}, ""),
