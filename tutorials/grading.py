@@ -1,48 +1,147 @@
-"""Grades the exercises: `check` compares a learner's function with the right one.
+"""Grades an exercise: `check` compares a learner's function with the right one.
 
-Its answers are "exact", "close" or "wrong", and where it is wrong it shows the first wrong case.
+The grade is "correct", "wrong" or "not answered yet". A wrong answer that is what a known mistake
+gives is told which mistake it is; else the first wrong case is shown.
 """
 import copy
-import math
+import dis
+import inspect
+import random
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from decoding.proof.uniforms import CannotFollow
+from tutorials.comparing import describe, difference, same_number
 
-def check(mine: Callable, truth: Callable, cases: Iterable[tuple], close: float = 1e-6) -> str:
-    """Grade `mine` against `truth`: print and return "exact", "close" or "wrong".
+CORRECT, WRONG, UNANSWERED = "correct", "wrong", "not answered yet"
+
+
+class Mistake(NamedTuple):
+    """A known mistake: what it gives, what it is, and where to read about it."""
+
+    answer: Callable  # takes what the learner's function takes
+    words: str  # completes "this is exactly what comes out when ..."
+    see: str  # a notebook's number and a heading in it, as in "3 Why not redraw from p?"
+
+
+def blank():
+    ...  # what an exercise looks like before it is answered
+
+
+def check(mine: Any, truth: Callable, cases: Iterable[tuple], close: float = 1e-6,
+          known: Iterable[Mistake] = (), given: Callable = blank, of: Any = None) -> str:
+    """Grade `mine` against `truth`: print and return "correct", "wrong" or "not answered yet".
 
     An answer is a number, a tensor or a list of numbers, a dictionary of those, or anything else
-    that == compares. The first wrong case is shown, and what was expected.
+    that == compares.
     cases: the arguments of each call.
     close: the largest difference that rounding may make.
+    known: mistakes to compare a wrong answer with.
+    given: what the notebook puts in the answer's place.
+    of: the learner's own function, where `mine` is made of it.
     """
-    worst = 0.0
+    cases = list(cases)
+    if untouched(mine if of is None else of, given):
+        return grade(UNANSWERED)
     for case in cases:
         # Copies: an answer that changes its arguments must not change the case.
         expected = truth(*copy.deepcopy(case))
         try:
             got = mine(*copy.deepcopy(case))
+        except CannotFollow as error:
+            return grade(WRONG, str(error))
         except Exception as error:  # a learner's function may raise anything
             complaint = f"raises   {type(error).__name__}: {error}"
             return wrong(mine, case, complaint, expected)
         try:
-            worst = max(worst, difference(got, expected))
+            if difference(got, expected) <= close:
+                continue
+            complaint = f"gives    {describe(got, expected)}"
         except TypeError as error:
-            return wrong(mine, case, str(error), expected)
-        if not worst <= close:
-            return wrong(mine, case, f"gives    {describe(got, expected)}", expected, got)
-    if worst == 0:
-        return grade("exact")
-    return grade("close", f"largest difference {worst:.1g}, which is rounding")
+            complaint, got = str(error), None
+        if mistake := find(known, mine, cases):
+            return grade(WRONG, sentence(mistake))
+        return wrong(mine, case, complaint, expected, got)
+    return grade(CORRECT)
 
 
-def wrong(mine: Callable, case: tuple, complaint: str, expected, got=None) -> str:
+def untouched(mine: Any, given: Callable) -> bool:
+    """Return whether a function is still the one the notebook gave."""
+    mine, given = inspect.unwrap(mine), inspect.unwrap(given)
+    return inspect.isfunction(mine) and instructions(mine) == instructions(given)
+
+
+def instructions(function: Callable) -> list[tuple]:
+    """Return what a function does, whatever its name, comments and lines are.
+
+    How Python calls an attribute depends on where it was imported, so this does not count.
+    """
+    same = {"LOAD_METHOD": "LOAD_ATTR", "CALL_METHOD": "CALL", "CALL_FUNCTION": "CALL"}
+    return [(same.get(step.opname, step.opname), step.argval)
+            for step in dis.get_instructions(function)
+            if step.opname not in ("RESUME", "CACHE", "NOP", "PUSH_NULL")]
+
+
+def find(known: Iterable[Mistake], mine: Callable, cases: list[tuple]) -> Mistake | None:
+    """Return the known mistake that gives what an answer gives in all cases; None if there is none.
+
+    After each case the mistakes are left that agree so far.
+    """
+    left = list(known)
+    for case in cases:
+        if not left:
+            return None
+        try:
+            got = mine(*copy.deepcopy(case))
+        except Exception:  # a learner's function may raise anything: then it is no known mistake
+            return None
+        left = [mistake for mistake in left if gives(mistake, case, got)]
+    return left[0] if left else None
+
+
+def gives(mistake: Mistake, case: tuple, got: Any) -> bool:
+    """Return whether a mistake gives the same as an answer did."""
+    try:
+        return same_number(mistake.answer(*copy.deepcopy(case)), got)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return False  # the mistake does not serve this case
+
+
+def sentence(mistake: Mistake) -> str:
+    """Return what a learner is told about a mistake."""
+    number, heading = mistake.see.split(" ", 1)
+    return (f"this is exactly what comes out when {mistake.words}; "
+            f"see notebook {number}, \"{heading}\"")
+
+
+def fresh(seed: int | None, make: Callable[[random.Random], tuple], count: int = 4) -> list[tuple]:
+    """Return a teacher's cases: `count` new ones for each seed, none for None."""
+    if seed is None:
+        return []
+    rng = random.Random(seed)
+    return [make(rng) for _ in range(count)]
+
+
+def die(rng: random.Random, faces: int) -> Tensor:
+    """Return a random distribution, (faces,) in float64."""
+    weights = torch.tensor([rng.uniform(0.05, 1) for _ in range(faces)], dtype=torch.float64)
+    return weights / weights.sum()
+
+
+def dice(rng: random.Random) -> tuple[Tensor, Tensor]:
+    """Return two distributions over the same faces."""
+    faces = rng.randint(2, 5)
+    return die(rng, faces), die(rng, faces)
+
+
+def wrong(mine: Callable, case: tuple, complaint: str, expected: Any, got: Any = None) -> str:
     """Print the case that is wrong, what was expected, and a hint; return "wrong"."""
     lines = [call(mine, case), complaint, f"expected {describe(expected, got)}",
              hint(got, expected)]
-    return grade("wrong", "\n  ".join(line for line in lines if line))
+    return grade(WRONG, "\n  ".join(line for line in lines if line))
 
 
 def grade(word: str, detail: str = "") -> str:
@@ -51,54 +150,13 @@ def grade(word: str, detail: str = "") -> str:
     return word
 
 
-def difference(got, expected) -> float:
-    """Return the largest difference between two answers; inf where they are not alike.
-
-    Raises TypeError, in words for the learner, if the answer is not the kind of thing expected.
-    """
-    if got is None and expected is not None:
-        raise TypeError("returns nothing; is a `return` missing?")
-    if isinstance(expected, dict):
-        if not isinstance(got, dict):
-            raise TypeError(f"returns {kind(got)}, not a dictionary")
-        if got.keys() != expected.keys():
-            return math.inf
-        return max((difference(got[key], expected[key]) for key in expected), default=0.0)
-    if not is_numeric(expected):
-        return 0.0 if same(got, expected) else math.inf
-    try:
-        got = torch.as_tensor(got, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"returns {kind(got)}, not {kind(expected)}") from None
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    if got.shape != expected.shape:
-        raise TypeError(f"returns {kind(got)}, not {kind(expected)}")
-    gap = torch.where(got == expected, 0, got - expected).abs()  # inf is equal to inf
-    return gap.nan_to_num(nan=math.inf).max().item() if gap.numel() else 0.0
-
-
-def same(got, expected) -> bool:
-    """Return whether two answers that are no numbers are equal."""
-    equal = got == expected
-    return bool(equal) if not isinstance(equal, Tensor) or equal.numel() == 1 else False
-
-
-def is_numeric(value) -> bool:
-    """Return whether a value is made of numbers, which may differ by rounding.
-
-    True and False are none, nor is text, nor a list of those.
-    """
-    if isinstance(value, (list, tuple)):
-        return all(is_numeric(item) for item in value)
-    return isinstance(value, (int, float, Tensor)) and not isinstance(value, bool)
-
-
-def hint(got, expected) -> str:
+def hint(got: Any, expected: Any) -> str:
     """Return a hint on a common mistake: distributions made along the wrong axis; else nothing."""
     rows = isinstance(expected, Tensor) and expected.dim() > 0 and sum_to_one(expected)
     if got is None or not rows or sum_to_one(torch.as_tensor(got)):
         return ""
-    return "each row (the last axis) should sum to 1, but yours do not"
+    what = "each row (the last axis)" if expected.dim() > 1 else "it"
+    return f"{what} should sum to 1, but does not"
 
 
 def sum_to_one(rows: Tensor) -> bool:
@@ -106,50 +164,7 @@ def sum_to_one(rows: Tensor) -> bool:
     return bool(((rows.double().sum(-1) - 1).abs() < 1e-4).all())
 
 
-def kind(value) -> str:
-    """Return what kind of thing a value is, in words."""
-    if not is_numeric(value):
-        return f"a value of the type {type(value).__name__}"
-    try:
-        value = torch.as_tensor(value)
-    except (ValueError, TypeError, RuntimeError):
-        return "a list of unequal parts"
-    return f"a tensor of the shape {tuple(value.shape)}" if value.dim() else "a single number"
-
-
 def call(function: Callable, case: tuple) -> str:
     """Return a call as it would be written."""
     name = getattr(function, "__name__", repr(function))
     return f"{name}({', '.join(describe(argument) for argument in case)})"
-
-
-def describe(value, other=None) -> str:
-    """Return a value in one line: short tensors whole, longer ones by shape.
-
-    other: a dictionary to compare with; entries that differ from it come first.
-    """
-    if isinstance(value, dict):
-        keys = list(value)
-        if isinstance(other, dict):
-            keys.sort(key=lambda key: key in other and same_number(value[key], other[key]))
-        shown = ", ".join(f"{key}: {describe(value[key])}" for key in keys[:4])
-        return f"{{{shown}{', ...' if len(keys) > 4 else ''}}}"
-    if isinstance(value, Tensor):
-        short = value.numel() <= 12
-        return str(rounded(value.tolist())) if short else kind(value)
-    return str(rounded(value)) if is_numeric(value) else repr(value)
-
-
-def same_number(a, b) -> bool:
-    """Return whether two answers differ by rounding at most."""
-    try:
-        return difference(a, b) < 1e-6
-    except TypeError:
-        return False
-
-
-def rounded(value):
-    """Return a number, or a list of them, with six digits."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(rounded(item) for item in value)
-    return float(f"{value:.6g}") if isinstance(value, float) else value

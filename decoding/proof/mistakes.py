@@ -92,12 +92,14 @@ def greedy_with_soft_ratio(drafted, q, p, generator):
 
 
 class OneNumberForEveryRound:
-    """Seeds anew in every round: the i-th test always meets the same number. It serves one run."""
+    """Seeds anew in every round of a run: the i-th test always meets the same number."""
 
     def __init__(self):
-        self.numbers = []
+        self.generator, self.numbers = None, []
 
     def __call__(self, drafted, q, p, generator):
+        if generator is not self.generator:  # another run
+            self.generator, self.numbers = generator, []
         while len(self.numbers) < len(drafted):
             self.numbers.append(uniform((1,), generator, p.device))
         tests = zip(self.numbers, ratios(drafted, q, p).split(1), strict=False)

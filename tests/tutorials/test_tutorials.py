@@ -1,15 +1,8 @@
-"""The notebooks run and say what they are stored to say; their exercises know right from wrong.
+"""The notebooks run and say what they are stored to say.
 
-Found by name, so a new notebook needs nothing here:
-
-    tutorials/NN_name.ipynb               outputs of a cell tagged "varies" depend on the machine
-    tutorials/exercises/eNN.py            check_<exercise>(answer) -> "exact", "close" or "wrong"
-    tutorials/solutions/sNN.py            <exercise>, the right answer
-    tests/tutorials/wrong_answers/wNN.py  <exercise>, a plausible wrong one
+Found by name, so a new notebook needs nothing here. Outputs of a cell tagged "varies" depend on the
+machine. Their exercises: test_exercises.py.
 """
-import ast
-import importlib
-import inspect
 import os
 import re
 from functools import cache
@@ -18,21 +11,15 @@ from statistics import median
 
 import nbformat
 import pytest
-import torch
 from nbclient import NotebookClient
 
-from tutorials import coloring, grading
+from tutorials import coloring
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
-EXERCISES = [(path.stem[1:], name.removeprefix("check_"))
-             for path in sorted((ROOT / "tutorials" / "exercises").glob("e*.py"))
-             for name in re.findall(r"^def (check_\w+)", path.read_text(encoding="utf-8"),
-                                    re.MULTILINE)]
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-every_exercise = pytest.mark.parametrize("number, name", EXERCISES, ids=lambda value: value)
 
 
 def read(path):
@@ -138,115 +125,6 @@ def test_the_stored_times_of_the_notebooks_fit_together():
     assert max(all_steps) <= 3 * min(all_steps), steps
     for ms in (ms for found in rounds.values() for ms in found):
         assert median(all_steps) <= ms <= 6 * median(all_steps), (steps, rounds)
-
-
-# The exercises
-
-def load(kind, number, name):
-    module = {"exercises": "tutorials.exercises.e", "solutions": "tutorials.solutions.s",
-              "wrong": "tests.tutorials.wrong_answers.w"}[kind]
-    return getattr(importlib.import_module(module + number), name)
-
-
-@pytest.fixture
-def check(number, name):
-    return load("exercises", number, f"check_{name}")
-
-
-@every_exercise
-def test_a_check_accepts_the_solution(number, name, check):
-    assert check(load("solutions", number, name)) in ("exact", "close")
-
-
-@every_exercise
-def test_a_check_rejects_a_plausible_wrong_answer(number, name, check, capsys):
-    assert check(load("wrong", number, name)) == "wrong"
-    assert "expected" in capsys.readouterr().out
-
-
-@every_exercise
-def test_a_check_says_what_was_expected(number, name, check, capsys):
-    def raises(*arguments):
-        raise ValueError("oh")
-
-    answers = {"raises   ValueError: oh": raises, "": lambda *arguments: None,
-               "(3, 5, 7)": lambda *arguments: torch.ones(3, 5, 7),
-               "argument": lambda: 0, "not callable": 3, "NoneType": None}
-    for complaint, answer in answers.items():
-        assert check(answer) == "wrong"
-        text = capsys.readouterr().out
-        assert "expected" in text and (complaint in text or "rule" in name), text
-
-
-@every_exercise
-def test_the_notebook_asks_for_what_the_solution_gives(number, name):
-    (path,) = [path for path in NOTEBOOKS if path.stem.startswith(number)]
-    stubs = {}
-    for cell in code_cells(read(path)):
-        tree = ast.parse(re.sub(r"^[%!].*$", "", cell.source, flags=re.MULTILINE))
-        stubs |= {node.name: ast.unparse(node.args) for node in tree.body
-                  if isinstance(node, ast.FunctionDef)}
-        if f"check_{name}({name})" in cell.source:
-            # what is stored is what an unfinished answer gets
-            assert "wrong: " in said(cell) and "expected" in said(cell)
-            stubs["checked"] = True
-    solution = load("solutions", number, name)
-    assert stubs.get("checked"), f"no cell of {path.name} calls check_{name}({name})"
-    assert stubs[name] == str(inspect.signature(solution))[1:-1] and solution.__doc__
-
-
-def test_every_notebook_has_exercises_and_every_exercise_a_notebook():
-    numbers = [path.stem[:2] for path in NOTEBOOKS]
-    assert len(set(numbers)) == len(numbers)
-    for number in numbers:
-        assert 3 <= sum(number == exercise for exercise, _ in EXERCISES) <= 5, number
-    assert {number for number, _ in EXERCISES} <= set(numbers)
-
-
-# The grading
-
-def test_an_answer_may_be_wrong_in_any_way(capsys):
-    rows = torch.tensor([[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]])
-    answers = {
-        "exact": lambda p: p.softmax(-1),
-        "close": lambda p: p.double().softmax(-1),
-        "is a `return` missing?": lambda p: None,
-        "raises   ZeroDivisionError": lambda p: 1 / 0,
-        "of the shape (3,), not a tensor of the shape (2, 3)": lambda p: p.softmax(-1)[0],
-        "each row (the last axis) should sum to 1": lambda p: p.softmax(0),
-        "nan": lambda p: p * float("nan"),
-        "a value of the type str": lambda p: "the answer",
-        "a list of unequal parts": lambda p: [[1.0], [2.0, 3.0]],
-        "takes 0 positional arguments": lambda: None,
-        "not callable": None,
-    }
-    for complaint, answer in answers.items():
-        grade = grading.check(answer, lambda p: p.softmax(-1), [(rows,)])
-        text = capsys.readouterr().out
-        assert complaint in text, text
-        assert text.startswith("wrong:" if grade == "wrong" else grade), text
-        assert (grade == "wrong") == ("expected [[0.09" in text)
-
-
-def test_an_answer_cannot_change_the_question():
-    def spoils(p):
-        return p.mul_(2)
-
-    assert grading.check(spoils, lambda p: 2 * p, [(torch.ones(2),)] * 2) == "exact"
-
-
-def test_distributions_and_words_are_compared_too(capsys):
-    exact = {(0,): 0.25, (1,): 0.75}
-    for answer, grade in ((exact, "exact"), ({(0,): 0.25 + 1e-9, (1,): 0.75}, "close"),
-                          ({(0,): 1.0, (1,): 0.0}, "wrong"), ({(0,): 1.0}, "wrong"),
-                          ([0.25, 0.75], "wrong"), (None, "wrong")):
-        assert grading.check(lambda answer=answer: answer, lambda: exact, [()]) == grade
-    for answer, truth, grade in (("near-tie", "near-tie", "exact"), ("tie", "near-tie", "wrong"),
-                                 (True, True, "exact"),
-                                 (torch.tensor(True), True, "exact"), (None, "near-tie", "wrong"),
-                                 ([1, 2], [1, 2], "exact")):
-        assert grading.check(lambda answer=answer: answer, lambda truth=truth: truth, [()]) == grade
-    assert "expected 'near-tie'" in capsys.readouterr().out
 
 
 def test_colored_text_is_whole():

@@ -8,36 +8,73 @@ import torch.nn.functional as F
 from decoding import GREEDY, speculative_greedy, speculative_rounds
 from decoding.acceptance import accept_greedy
 from decoding.proof.toys import HashModel, random_prompt, tiny_pair
-from tutorials.grading import check
+from tutorials.grading import Mistake, check, fresh
 
 CASES = [([5, 3, 8], [5, 3, 8, 1]), ([5, 3, 8], [5, 4, 8, 1]), ([5, 3, 8], [2, 3, 8, 1]), ([], [7]),
          ([4], [4, 4]), ([5, 3, 8, 8], [5, 3, 9, 8, 8])]
+ROUND, CACHES = "2 One round", "2 The two caches"
 
 
-def check_kept(answer) -> str:
-    return check(answer, lambda drafted, choices: verdict(drafted, choices)[0], CASES)
+def more(rng):
+    """Return a draft and choices that agree on a few tokens."""
+    k = rng.randint(1, 5)
+    choices = [rng.randint(0, 9) for _ in range(k + 1)]
+    return [x if rng.random() < 0.7 else rng.randint(0, 9) for x in choices[:k]], choices
 
 
-def check_emitted(answer) -> str:
+def check_kept(answer, seed=None) -> str:
+    known = [Mistake(lambda drafted, choices: sum(a == b for a, b in zip(drafted, choices)),
+                     "tokens are counted that agree after the first difference: they follow a "
+                     "token that is not in the text", ROUND),
+             Mistake(lambda drafted, choices: verdict(drafted, choices)[0] + 1,
+                     "the target's own token is counted, too", ROUND)]
+    return check(answer, lambda drafted, choices: verdict(drafted, choices)[0],
+                 CASES + fresh(seed, more), known=known)
+
+
+def check_emitted(answer, seed=None) -> str:
     def truth(drafted, choices):
         n, token = verdict(drafted, choices)
         return [*drafted[:n], token]
 
-    return check(answer, truth, CASES)
+    def without_bonus(drafted, choices):
+        return truth(drafted, choices)[:len(drafted)]
+
+    known = [Mistake(without_bonus, "the bonus is forgotten: when all are kept, the target adds a "
+                     "token, too", ROUND),
+             Mistake(lambda drafted, choices: drafted[:verdict(drafted, choices)[0]],
+                     "the target's own token is forgotten", ROUND),
+             Mistake(lambda drafted, choices: choices, "all choices are written, also those after "
+                     "a token that was rejected", ROUND)]
+    return check(answer, truth, CASES + fresh(seed, more), known=known)
 
 
-def check_cache_lengths(answer) -> str:
-    seen = lengths_of_the_loop()
-    return check(answer, lambda L, k, n: seen[L, k, n], sorted(seen))
+def check_cache_lengths(answer, seed=None) -> str:
+    seen = lengths_of_the_loop(seed)
+    known = [Mistake(lambda L, k, n: [L + k, L + n, L + k, L + n], "the draft has read its own "
+                     "last proposal: nobody fed it", CACHES),
+             Mistake(lambda L, k, n: [L + k, L + n + 1, L + k - 1, min(L + k - 1, L + n + 1)],
+                     "the caches keep the token that was just added: it was never read", CACHES),
+             Mistake(lambda L, k, n: [L + k, L + n, L + k - 1, L + n], "the rewind makes a cache "
+                     "longer: after full acceptance the draft's is one short", CACHES)]
+    return check(answer, lambda L, k, n: seen[L, k, n], sorted(seen), known=known)
 
 
-def check_rounds_of_a_perfect_draft(answer) -> str:
+def check_rounds_of_a_perfect_draft(answer, seed=None) -> str:
     model = HashModel(1, n_ctx=64)
 
     def truth(new_tokens, gamma):
         return len(speculative_greedy(model, model, [0, 1], new_tokens, gamma=gamma).rounds)
 
-    return check(answer, truth, [(n, gamma) for n in (1, 4, 5, 6, 30) for gamma in (0, 1, 4)])
+    cases = [(n, gamma) for n in (1, 4, 5, 6, 30) for gamma in (0, 1, 4)]
+    cases += fresh(seed, lambda rng: (rng.randint(1, 50), rng.randint(0, 7)))
+    known = [Mistake(lambda new, gamma: -(-new // max(gamma, 1)), "the bonus is forgotten: a round "
+                     "gives gamma + 1 tokens", ROUND),
+             Mistake(lambda new, gamma: new // (gamma + 1), "the quotient is rounded down: what is "
+                     "left over takes a round, too", ROUND),
+             Mistake(lambda new, gamma: new / (gamma + 1), "the quotient is not rounded up: what "
+                     "is left over takes a round, too", ROUND)]
+    return check(answer, truth, cases, known=known)
 
 
 def verdict(drafted, choices):
@@ -48,12 +85,12 @@ def verdict(drafted, choices):
     return n.item(), token.item()
 
 
-def lengths_of_the_loop():
+def lengths_of_the_loop(seed):
     """Return {(L, k, n): cache lengths} of the rounds of one run.
 
-    L tokens before the round, k drafted, n of them kept.
+    L tokens before the round, k drafted, n of them kept. Another seed, another prompt.
     """
-    (target, draft), text = tiny_pair(), random_prompt(6)
+    (target, draft), text = tiny_pair(), random_prompt(6 + (seed or 0) % 50)
     seen: dict[tuple[int, int, int], list[int]] = {}
     for round in speculative_rounds(target, draft, list(text), 60, gamma=3, rule=accept_greedy,
                                     sampling=GREEDY):
@@ -61,5 +98,5 @@ def lengths_of_the_loop():
             lengths = [*round.target_cache, *(round.draft_cache or ())]
             seen[len(text), len(round.drafted), round.accepted] = lengths
         text += round.emitted
-    assert {0, 1, 3} <= {n for _, k, n in seen if k == 3}
+    assert seed is not None or {0, 1, 3} <= {n for _, k, n in seen if k == 3}
     return seen

@@ -35,6 +35,18 @@ def distribution_of_a_greedy_draft(p, q):
     return out
 
 
+def keep(x, p, q, u):
+    """u < p/q, and not u <= p/q: a token that the target never writes must go even if u is 0."""
+    return bool(u < p[x] / q[x])
+
+
+def one_token(x, p, q, u):
+    """All on x if it is kept, else the third die."""
+    if keep(x, p, q, u):
+        return torch.nn.functional.one_hot(torch.tensor(x), len(p)).to(p.dtype)
+    return third_die(p, q)
+
+
 def my_rule(drafted, q, p, generator):
     """The project's own `accept_sampled`, with the bonus as a case of its own."""
     k = len(drafted)

@@ -24,4 +24,14 @@ def distribution_of_a_greedy_draft(p, q):
     return p
 
 
+def keep(x, p, q, u):
+    """One character too many."""
+    return bool(u <= p[x] / q[x])
+
+
+def one_token(x, p, q, u):
+    """"The target is asked again.\""""
+    return torch.eye(len(p), dtype=p.dtype)[x] if u < p[x] / q[x] else p
+
+
 my_rule = mistakes.count_all_passed

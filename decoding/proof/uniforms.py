@@ -1,0 +1,206 @@
+"""What a rule gets instead of a tensor of random numbers, when every way it can go is followed."""
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from decoding.proof.uniform import Take, Uniform
+
+Test = Callable[[Any, Any], bool]  # a comparison: operator.lt, le, gt or ge
+
+
+class CannotFollow(TypeError):
+    """Says in one sentence what was done with u that cannot be followed, and what to do instead."""
+
+
+class Uniforms:
+    """factor * u + shift, elementwise, with numbers u of which only the comparisons are known.
+
+    It can be compared with numbers and tensors, indexed, iterated, reshaped, joined, and combined
+    with known numbers by + - * /. Whatever else is tried raises CannotFollow.
+
+    numbers: what is known of each u. which, factor, shift: of each element, all of one shape.
+    """
+
+    def __init__(self, numbers: list[Uniform], which: Tensor, factor: Tensor,
+                 shift: Tensor) -> None:
+        self.numbers, self.which, self.factor, self.shift = numbers, which, factor, shift
+
+    def beside(self, other: Any) -> list[Tensor]:
+        """Return which, factor, shift and a known number or tensor, all of one shape."""
+        return list(torch.broadcast_tensors(self.which, self.factor, self.shift, known(other)))
+
+    # comparisons
+
+    def compare(self, other: Any, test: Test) -> Tensor:
+        """Return a tensor of bools, and know from then on what they say."""
+        parts = self.beside(other)
+        elements = zip(*(part.reshape(-1).tolist() for part in parts))
+        answers = [self.answer(which, factor, shift, number, test)
+                   for which, factor, shift, number in elements]
+        return torch.tensor(answers, dtype=torch.bool).reshape(parts[0].shape)
+
+    def answer(self, which: int, factor: float, shift: float, other: float, test: Test) -> bool:
+        cut = (other - shift) / factor if factor else math.nan
+        if math.isnan(cut):
+            return test(shift, other)
+        if factor < 0:  # dividing by it turned the comparison around
+            test = TURNED[test]
+        if test in (operator.lt, operator.le):
+            return self.numbers[which].below(cut, equal=test is operator.le)
+        return not self.numbers[which].below(cut, equal=test is operator.gt)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self.compare(other, operator.lt)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self.compare(other, operator.le)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self.compare(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.compare(other, operator.ge)
+
+    # arithmetic with known numbers
+
+    def __mul__(self, other: Any) -> "Uniforms":
+        which, factor, shift, by = self.beside(other)
+        return Uniforms(self.numbers, which, factor * by, shift * by)
+
+    def __add__(self, other: Any) -> "Uniforms":
+        which, factor, shift, by = self.beside(other)
+        return Uniforms(self.numbers, which, factor, shift + by)
+
+    def __truediv__(self, other: Any) -> "Uniforms":
+        return self * (1 / known(other))
+
+    def __sub__(self, other: Any) -> "Uniforms":
+        return self + -known(other)
+
+    def __rsub__(self, other: Any) -> "Uniforms":
+        return -self + other
+
+    def __neg__(self) -> "Uniforms":
+        return self * -1
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    # shapes and parts, as of a tensor
+
+    def part(self, change: Callable[[Tensor], Tensor]) -> "Uniforms":
+        """Return what a change of shape makes of it."""
+        return Uniforms(self.numbers, *map(change, (self.which, self.factor, self.shift)))
+
+    def __getitem__(self, index: Any) -> "Uniforms":
+        return self.part(lambda x: x[index])
+
+    def __len__(self) -> int:
+        if self.which.dim() == 0:
+            raise cannot("len(u)")
+        return len(self.which)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def item(self) -> "Uniforms":
+        """Return the single number, which stays unknown."""
+        return self.part(lambda x: x.reshape(()))
+
+    def tolist(self) -> Any:
+        """Return the numbers, which stay unknown, in lists."""
+        return [u.tolist() for u in self] if self.which.dim() else self
+
+    def unbind(self) -> tuple["Uniforms", ...]:
+        return tuple(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_TENSORS:
+            return getattr(self.factor, name)
+        if name in SAME_NUMBERS:
+            return lambda *_, **__: self
+        if name in RESHAPES:
+            return lambda *sizes: self.part(lambda x: getattr(x, name)(*sizes))
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python asks whether there is such a thing
+        raise cannot(f"u.{name}")
+
+    @classmethod
+    def __torch_function__(cls, function: Callable, types: Any, args: tuple = (),
+                           kwargs: dict | None = None) -> Any:
+        """Serve what PyTorch is asked to do with a u, as in `torch.lt(u, ratio)`, `ratio > u`."""
+        name, (left, *rest) = function.__name__.strip("_"), args
+        if name in ("cat", "stack") and all(isinstance(piece, cls) for piece in left):
+            return join(function, left, *rest, **(kwargs or {}))
+        if name in RESHAPES and isinstance(left, cls):
+            return getattr(left, name)(*rest, **(kwargs or {}))
+        if name in OPERATIONS and len(rest) == 1 and not kwargs:
+            method, mirrored = OPERATIONS[name]
+            if isinstance(left, cls):
+                return getattr(left, method)(rest[0])
+            return getattr(rest[0], mirrored)(left)
+        raise cannot(f"{name} of u")
+
+
+def new_uniforms(shape: tuple[int, ...], take: Take) -> Uniforms:
+    """Return independent numbers from [0, 1)."""
+    ones = torch.ones(shape, dtype=torch.float64)
+    which = torch.arange(ones.numel()).reshape(ones.shape)
+    return Uniforms([Uniform(take) for _ in range(ones.numel())], which, ones, 0 * ones)
+
+
+def join(function: Callable, pieces: Any, *args: Any, **kwargs: Any) -> Uniforms:
+    """Return `torch.cat` or `torch.stack` of several."""
+    numbers: list[Uniform] = []
+    which = []
+    for piece in pieces:
+        which.append(piece.which + len(numbers))
+        numbers += piece.numbers
+    parts = [which, [piece.factor for piece in pieces], [piece.shift for piece in pieces]]
+    return Uniforms(numbers, *(function(part, *args, **kwargs) for part in parts))
+
+
+def known(other: Any) -> Tensor:
+    """Return what u is compared or combined with as a tensor; it must not hold a u itself."""
+    if isinstance(other, Uniforms):
+        raise CannotFollow("the check cannot compare or combine two random numbers: compare each "
+                           "with a known number, as in u < p / q")
+    return torch.as_tensor(other, dtype=torch.float64)
+
+
+def cannot(what: str) -> CannotFollow:
+    return CannotFollow("the check follows every value that u can have, so it cannot say what "
+                        f"{what} is: compare u itself with a number, as in u < p / q")
+
+
+def refuse(what: str) -> Callable:
+    """Return a method that says that it cannot be followed."""
+    def method(*_: Any, **__: Any) -> Any:
+        raise cannot(what)
+    return method
+
+
+TURNED: dict[Test, Test] = {operator.lt: operator.gt, operator.le: operator.ge,
+                            operator.gt: operator.lt, operator.ge: operator.le}
+OF_TENSORS = {"shape", "ndim", "dim", "size", "numel", "dtype", "device"}
+SAME_NUMBERS = {"to", "double", "float", "cpu", "clone", "detach", "contiguous"}
+RESHAPES = {"reshape", "view", "flatten", "squeeze", "unsqueeze", "expand"}
+# PyTorch's name of an operation: the method of a u on its left side, and of one on its right side
+OPERATIONS = {
+    "lt": ("__lt__", "__gt__"), "less": ("__lt__", "__gt__"),
+    "le": ("__le__", "__ge__"), "less_equal": ("__le__", "__ge__"),
+    "gt": ("__gt__", "__lt__"), "greater": ("__gt__", "__lt__"),
+    "ge": ("__ge__", "__le__"), "greater_equal": ("__ge__", "__le__"),
+    "mul": ("__mul__", "__mul__"), "add": ("__add__", "__add__"), "sub": ("__sub__", "__rsub__"),
+    "rsub": ("__rsub__", "__sub__"), "div": ("__truediv__", "__rtruediv__"),
+    "truediv": ("__truediv__", "__rtruediv__"),
+}
+REFUSED = {"__bool__": "u alone", "__float__": "float(u)", "__int__": "int(u)", "__index__": "x[u]",
+           "__eq__": "u == x", "__ne__": "u != x", "__abs__": "abs(u)", "__pow__": "u ** x",
+           "__rtruediv__": "x / u", "__floordiv__": "u // x", "__mod__": "u % x",
+           "__round__": "round(u)", "__array__": "an array of u"}
+for _method, _words in REFUSED.items():
+    setattr(Uniforms, _method, refuse(_words))

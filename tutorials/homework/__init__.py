@@ -1,0 +1,1 @@
+"""A function to write, and the judge of it."""
