@@ -8,13 +8,11 @@ from decoding import autoregressive
 from decoding.feed import Uncached
 from decoding.proof.toys import HashModel, Spy, random_prompt, tiny_pair
 from decoding.sampling import GREEDY, to_probs
-from decoding.theory import expected_speedup, expected_tokens_per_round
 from model import KVCache
 from tutorials.drawing import looks_at
 from tutorials.grading import Mistake, check, fresh
 
-WRITES, CACHE, MASK, SLACK = ("1 The plain loop", "1 The key/value cache",
-                              "1 What attention looks at", "1 The slack")
+WRITES, CACHE, MASK = "1 The plain loop", "1 The key/value cache", "1 What attention looks at"
 
 
 def check_next_token(answer, seed=None) -> str:
@@ -100,18 +98,4 @@ def check_visible(answer, seed=None) -> str:
              Mistake(ones, "every token sees those that come after it", MASK),
              Mistake(lambda start, T: ~ones(start, T).tril(start), "True and False are exchanged: "
                      "True means that a token may look", MASK)]
-    return check(answer, truth, cases, known=known)
-
-
-def check_break_even(answer, seed=None) -> str:
-    def truth(gamma, c, v):  # tokens per round, over the speed-up they give, is the cost of a round
-        return expected_tokens_per_round(0.5, gamma) / expected_speedup(0.5, gamma, c, v)
-
-    cases = [(4, 0.1, 1.0), (4, 0.1, 1.5), (7, 0.25, 1.2), (0, 0.1, 1.0)]
-    cases += fresh(seed, lambda rng: (rng.randint(0, 9), rng.random(), 1 + rng.random()))
-    known = [Mistake(lambda gamma, c, v: gamma * c + 1, "verifying is taken for one step, v = 1",
-                     SLACK),
-             Mistake(lambda gamma, c, v: gamma * c, "verifying is free", SLACK),
-             Mistake(lambda gamma, c, v: gamma * (c + v), "each drafted token is verified by a "
-                     "pass of its own", SLACK)]
     return check(answer, truth, cases, known=known)

@@ -8,11 +8,12 @@ import torch.nn.functional as F
 from decoding import GREEDY, speculative_greedy, speculative_rounds
 from decoding.acceptance import accept_greedy
 from decoding.proof.toys import HashModel, random_prompt, tiny_pair
+from decoding.theory import expected_speedup, expected_tokens_per_round
 from tutorials.grading import Mistake, check, fresh
 
 CASES = [([5, 3, 8], [5, 3, 8, 1]), ([5, 3, 8], [5, 4, 8, 1]), ([5, 3, 8], [2, 3, 8, 1]), ([], [7]),
          ([4], [4, 4]), ([5, 3, 8, 8], [5, 3, 9, 8, 8])]
-ROUND, CACHES = "2 One round", "2 The two caches"
+ROUND, CACHES, COST = "2 One round", "2 The two caches", "2 What must a round bring?"
 
 
 def more(rng):
@@ -100,3 +101,17 @@ def lengths_of_the_loop(seed):
         text += round.emitted
     assert seed is not None or {0, 1, 3} <= {n for _, k, n in seen if k == 3}
     return seen
+
+
+def check_break_even(answer, seed=None) -> str:
+    def truth(gamma, c, v):  # tokens per round, over the speed-up they give, is the cost of a round
+        return expected_tokens_per_round(0.5, gamma) / expected_speedup(0.5, gamma, c, v)
+
+    cases = [(4, 0.1, 1.0), (4, 0.1, 1.5), (7, 0.25, 1.2), (0, 0.1, 1.0)]
+    cases += fresh(seed, lambda rng: (rng.randint(0, 9), rng.random(), 1 + rng.random()))
+    known = [Mistake(lambda gamma, c, v: gamma * c + 1, "verifying is taken for one step, v = 1",
+                     COST),
+             Mistake(lambda gamma, c, v: gamma * c, "verifying is free", COST),
+             Mistake(lambda gamma, c, v: gamma * (c + v), "each drafted token is verified by a "
+                     "pass of its own", COST)]
+    return check(answer, truth, cases, known=known)

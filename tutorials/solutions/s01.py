@@ -23,8 +23,3 @@ def cache_bytes(n_layer, n_embd, length, size):
 def visible(start, T):
     """The triangle begins after the cached part: row i sees start + i + 1 positions."""
     return torch.ones(T, start + T, dtype=torch.bool).tril(start)
-
-
-def break_even(gamma, c, v):
-    """Plain decoding gives one token per step, so a round must give as many as it costs steps."""
-    return gamma * c + v

@@ -26,3 +26,8 @@ def cache_lengths(L, k, n):
 def rounds_of_a_perfect_draft(new_tokens, gamma):
     """Each round gives gamma tokens and the bonus; the last one may be shorter. Rounded up."""
     return -(-new_tokens // (gamma + 1))
+
+
+def break_even(gamma, c, v):
+    """Plain decoding gives one token per step, so a round must give as many as it costs steps."""
+    return gamma * c + v

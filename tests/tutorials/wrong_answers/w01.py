@@ -20,8 +20,3 @@ def cache_bytes(n_layer, n_embd, length, size):
 def visible(start, T):
     """The triangle at the wrong corner: new tokens see the beginning, not one another."""
     return torch.ones(T, start + T, dtype=torch.bool).tril()
-
-
-def break_even(gamma, c, v):
-    """Forgets that verifying may cost more than a step."""
-    return gamma * c + 1

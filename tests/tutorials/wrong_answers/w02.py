@@ -22,3 +22,8 @@ def cache_lengths(L, k, n):
 def rounds_of_a_perfect_draft(new_tokens, gamma):
     """Forgets that each round also gives the bonus."""
     return -(-new_tokens // max(gamma, 1))
+
+
+def break_even(gamma, c, v):
+    """Forgets that verifying may cost more than a step."""
+    return gamma * c + 1
