@@ -1,4 +1,4 @@
-"""Shows in a notebook which model wrote each token of a text, by colour and by a line below."""
+"""Shows in a notebook which model wrote each token of a text, by colour and by the kind of type."""
 import codecs
 import html
 from collections.abc import Iterable
@@ -7,33 +7,41 @@ from IPython.display import HTML
 
 from decoding import Round
 
-# Green is what draft and target agree on, blue the target's own. Readable in black and white: each
-# origin has its own line below.
-STYLES = {
-    "accepted": "background:#d5efd5;border-bottom:2px solid #2a7a2a",
-    "correction": "background:#d6e4f7;border-bottom:2px dashed #1f5fb0;font-weight:bold",
-    "bonus": "background:#d6e4f7;border-bottom:3px double #1f5fb0",
+# Green is what draft and target agree on, blue the target's own, orange the draft's alone. Where
+# styles are stripped, as on GitHub, the tag remains: plain, bold, underlined, struck through.
+MARKS = {
+    "accepted": ("span", "background:#d5efd5"),
+    "correction": ("b", "background:#d6e4f7"),
+    "bonus": ("ins", "background:#d6e4f7"),
+    "rejected": ("del", "background:#fbe3cf"),
 }
 
 
-def colored(rounds: Iterable[Round], tokenizer, prompt: str = "") -> HTML:
+def colored(rounds: Iterable[Round], tokenizer, prompt: str = "", rejected: bool = False) -> HTML:
     """Return the text of a run, each token marked by its origin: accepted, correction, or bonus.
 
     A character whose bytes are spread over several tokens is shown with the last of them.
+    prompt: what the text began with, in italics.
+    rejected: show rejected tokens, too, each before its correction.
     """
-    spans = [f"<span style='color:#777'>{escape(prompt)}</span>"]
+    marked = []
     characters = codecs.getincrementaldecoder("utf-8")(errors="replace")
     for round in rounds:
         for i, token in enumerate(round.emitted):
+            if rejected and i == round.accepted and round.kind == "correction":
+                marked.append(mark(tokenizer.decode([round.drafted[i]]), "rejected"))
             text = characters.decode(tokenizer.decode_single_token_bytes(token))
-            spans.append(mark(text, "accepted" if i < round.accepted else round.kind))
-    legend = " ".join(mark(f" {origin} ", origin) for origin in STYLES)
-    return HTML(f"<p style='line-height:1.9'>{''.join(spans)}</p><p><small>{legend}</small></p>")
+            marked.append(mark(text, "accepted" if i < round.accepted else round.kind))
+    origins = [origin for origin in MARKS if rejected or origin != "rejected"]
+    legend = " ".join(mark(origin, origin) for origin in origins)
+    return HTML(f"<p style='line-height:1.9'><i style='color:#777'>{escape(prompt)}</i>"
+                f"{''.join(marked)}</p><p><small>{legend}</small></p>")
 
 
 def mark(text: str, origin: str) -> str:
-    """Return the text in the style of its origin."""
-    return f"<span style='color:#111;{STYLES[origin]}'>{escape(text)}</span>" if text else ""
+    """Return the text in the tag and the style of its origin."""
+    tag, style = MARKS[origin]
+    return f"<{tag} style='color:#111;{style}'>{escape(text)}</{tag}>" if text else ""
 
 
 def escape(text: str) -> str:

@@ -1,8 +1,12 @@
 """Pictures for the notebooks: what the caches hold, what the forward pass does, who sees whom."""
+import math
 from typing import Any
 
 import torch
+from IPython.display import display
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
@@ -18,6 +22,19 @@ CELLS: dict[str, dict[str, Any]] = {
     "the target's own": {"facecolor": "#d6e4f7", "edgecolor": "#1f5fb0", "hatch": "//"},
     "nothing": {"facecolor": "none", "edgecolor": "0.6", "linestyle": ":"},
 }
+# The steps of a round in a tree: nothing yet, drafted, thrown away, from the third die.
+NODES: tuple[dict[str, Any], ...] = (
+    CELLS["settled"],
+    {"facecolor": "#fbe3cf", "edgecolor": "tab:orange", "linewidth": 1.5},
+    {"facecolor": "white", "edgecolor": "tab:orange", "linestyle": "--"},
+    {"facecolor": "#d6e4f7", "edgecolor": "#1f5fb0", "linewidth": 1.5},
+)
+
+
+def show(figure: Figure, alt: str) -> None:
+    """Show a figure. alt: the same in words, for a screen reader and where pictures are off."""
+    display(figure, metadata={"image/png": {"alt": alt}})
+    plt.close(figure)
 
 
 def draw_caches(axes: Axes, text: list[int], round: Round, tokenizer, shown: int = 3) -> None:
@@ -73,28 +90,77 @@ def word(token: int, tokenizer) -> str:
 
 
 def draw_forward(axes: Axes, config: GPT2Config, T: int) -> None:
-    """Draw the forward pass over T tokens: a box for each step, its shape, and what it does."""
+    """Draw the forward pass over T tokens: a box for each step, its shape, and what it does.
+
+    The stream runs along the top; a block's boxes hang below it, read it, and add to it.
+    """
     stream = f"({T}, {config.n_embd})"
-    boxes = [("ids", f"({T},)", "whole numbers", False),
-             ("wte + wpe", stream, "one row per token,\none per position", False),
-             ("attention", stream, "each position looks at\nthe ones before it", True),
-             ("MLP", stream, "each position\nby itself", True),
-             ("ln_f", stream, "every row to\nthe same scale", False),
-             ("wte again", f"({T}, {config.n_vocab})",
-              "how well does each\ntoken fit as the next?", False)]
-    for x, (name, shape, does, repeated) in enumerate(boxes):
-        color = "#d6e4f7" if repeated else "0.92"
-        axes.add_patch(Rectangle((x - 0.36, 0.4), 0.72, 0.4, facecolor=color, edgecolor="black"))
-        axes.text(x, 0.66, name, ha="center", va="center", fontsize=13)
-        axes.text(x, 0.5, shape, ha="center", va="center", fontsize=10, family="monospace")
-        axes.text(x, 0.3, does, ha="center", va="top", fontsize=10)
-        if x > 0:
-            axes.annotate("", (x - 0.37, 0.6), (x - 0.63, 0.6), arrowprops={"arrowstyle": "->"})
-    axes.add_patch(Rectangle((1.56, 0.03), 1.88, 0.9, fill=False, edgecolor="#1f5fb0",
+    top, below = 0.8, 0.38
+    boxes = [(0, top, "ids", f"({T},)", "whole numbers"),
+             (1, top, "wte + wpe", stream, "one row per token,\none per position"),
+             (2.1, below, "attention", stream, "each position looks at\nthe ones before it"),
+             (3.3, below, "MLP", stream, "each position\nby itself"),
+             (4.6, top, "ln_f", stream, "every row to\nthe same scale"),
+             (5.6, top, "wte again", f"({T}, {config.n_vocab})",
+              "how well does each\ntoken fit as the next?")]
+    for x, y, name, shape, does in boxes:
+        color = "#d6e4f7" if y == below else "0.92"
+        axes.add_patch(Rectangle((x - 0.36, y - 0.13), 0.72, 0.26, facecolor=color,
+                                 edgecolor="black"))
+        axes.text(x, y + 0.05, name, ha="center", va="center", fontsize=13)
+        axes.text(x, y - 0.06, shape, ha="center", va="center", fontsize=10, family="monospace")
+        axes.text(x, y - 0.16, does, ha="center", va="top", fontsize=10)
+        if y == below:  # reads the stream at its left, and adds to it at its right
+            arrow(axes, (x - 0.28, top), (x - 0.28, y + 0.13))
+            arrow(axes, (x + 0.28, y + 0.13), (x + 0.28, top - 0.035))
+            axes.plot(x + 0.28, top, "o", color="white", markeredgecolor="black", markersize=15)
+            axes.text(x + 0.28, top, "+", ha="center", va="center", fontsize=13)
+    for start, end in ((0.36, 0.64), (1.36, 4.24), (4.96, 5.24)):
+        arrow(axes, (start, top), (end, top))
+    axes.add_patch(Rectangle((1.62, 0.04), 2.17, 0.87, fill=False, edgecolor="#1f5fb0",
                              linestyle="--", linewidth=1.5))
-    title = f"{config.n_layer} blocks like this; what a box finds is added to the stream"
-    axes.text(2.5, 0.96, title, ha="center", fontsize=11)
-    axes.set(xlim=(-0.5, 5.6), ylim=(0, 1.05))
+    axes.text(2.7, 0.94, f"{config.n_layer} blocks like this, along the residual stream",
+              ha="center", fontsize=11)
+    axes.set(xlim=(-0.5, 6.2), ylim=(0, 1.02))
+    axes.axis("off")
+
+
+def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Draw an arrow, below what is drawn later or stands out."""
+    axes.annotate("", end, start, zorder=1,
+                  arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
+
+
+def draw_tree(axes: Axes, paths: dict[tuple[str, ...], list[float]]) -> None:
+    """Draw the ways that one round can go as a tree, from left to right, a way on each line.
+
+    paths: {the drafted token, "kept" or "thrown away", and then the token from the third die: the
+    probability of each of these steps}.
+    """
+    lines: dict[tuple[str, ...], list[int]] = {}  # a node is the beginning of a way
+    for y, path in enumerate(paths):
+        for depth in range(len(path) + 1):
+            lines.setdefault(path[:depth], []).append(y)
+    spots = {node: (len(node), sum(ys) / len(ys)) for node, ys in lines.items()}
+    for path, chances in paths.items():
+        for depth, chance in enumerate(chances):
+            (x0, y0), (x1, y1) = spots[path[:depth]], spots[path[:depth + 1]]
+            axes.plot([x0, x1], [y0, y1], color="0.6", linewidth=1, zorder=1)
+            axes.text(x0 + 0.55, y0 + 0.55 * (y1 - y0), f"{chance:.2f}", fontsize=9, ha="center",
+                      va="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+        result = path[0] if path[1] == "kept" else path[-1]
+        probability = " × ".join(f"{chance:.2f}" for chance in chances)
+        axes.text(3.3, spots[path][1], f"{result}   {probability} = {math.prod(chances):.3f}",
+                  va="center", fontsize=10, family="monospace")
+    for node, (x, y) in spots.items():
+        look = NODES[len(node)] if node[1:] != ("kept",) else CELLS["kept"]
+        axes.text(x, y, node[-1] if node else "round", ha="center", va="center", fontsize=10,
+                  zorder=3, bbox={"boxstyle": "round", "pad": 0.4} | look)
+        if node[-1:] == ("thrown away",):
+            axes.plot([x - 0.17, x + 0.17], [y, y], color="black", linewidth=1, zorder=4)
+    axes.set(xlim=(-0.3, 5), ylim=(len(paths) - 0.4, -1.5))
+    for x, step in enumerate(("", "roll q", "is u < p/q ?", "roll the residual", "comes out")):
+        axes.text(x + 0.3 * (x == 4), -1.1, step, ha="center", fontsize=11)
     axes.axis("off")
 
 
