@@ -21,7 +21,8 @@ FATES: dict[str, dict] = {
 def draw_run(run: Generation, rounds: slice = slice(None)) -> Figure:
     """Draw the drafted tokens of `rounds`, the token that ended each, and its milliseconds."""
     shown = list(enumerate(run.rounds, start=1))[rounds]
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    height = max(4.5, 1.8 + 0.3 * (run.gamma + 1))  # so that markers never touch
+    figure = Figure(figsize=(10, height), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     points = [(number, *point) for number, round in shown for point in fates(round)]
     for fate, style in FATES.items():

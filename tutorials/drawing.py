@@ -138,9 +138,9 @@ def draw_tree(axes: Axes, paths: dict[tuple[str, ...], list[float]]) -> None:
     probability of each of these steps}.
     """
     lines: dict[tuple[str, ...], list[int]] = {}  # a node is the beginning of a way
-    for y, path in enumerate(paths):
+    for line, path in enumerate(paths):
         for depth in range(len(path) + 1):
-            lines.setdefault(path[:depth], []).append(y)
+            lines.setdefault(path[:depth], []).append(line)
     spots = {node: (len(node), sum(ys) / len(ys)) for node, ys in lines.items()}
     for path, chances in paths.items():
         for depth, chance in enumerate(chances):

@@ -18,6 +18,7 @@ from weights.training.pair import make_recipe
 from weights.training.progress import in_words
 from weights.training.recipe import initialise
 
+Loss = Callable[[Tensor, Tensor], Tensor]  # p and q, (B, T, n_vocab) each -> (B, T)
 SEPARATOR = "<|endoftext|>"
 
 
@@ -41,21 +42,19 @@ class Workshop:
         self.held_out = to_blocks(torch.tensor(self.corpus.held_out), self.options.context)
 
     def train(self, name: str, seed: int = 0, teacher: GPT2 | None = None,
-              compare: Callable[[Tensor, Tensor], Tensor] | None = None, **changes) -> Trainer:
-        """Train the "target" or the "draft" to the end, and say how good it is.
+              compare: Loss | None = None, **changes) -> Trainer:
+        """Train the "target" or the "draft" to the end.
 
         teacher: the target of a draft.
-        compare: the loss of a draft, from p and q: (B, T, n_vocab) each -> (B, T).
+        compare: the loss of a draft; without it, the project's own.
         changes: of the usual recipe.
         """
         n_layer, n_head, n_embd = getattr(self.options, name)
         config = GPT2Config(n_layer, n_head, n_embd, self.n_vocab, self.options.context)
         recipe = replace(make_recipe(self.options, name), **changes)
-        kind = Trainer if compare is None else Comparing
-        trainer = kind(initialise(GPT2(config), seed), self.ids, self.held_out, recipe, teacher,
-                       seed)
-        if isinstance(trainer, Comparing):
-            trainer.compare = compare
+        model = initialise(GPT2(config), seed)
+        arguments = (model, self.ids, self.held_out, recipe, teacher, seed)
+        trainer = Trainer(*arguments) if compare is None else Comparing(compare, *arguments)
         while trainer.share < 1:
             trainer.advance()
         return trainer
@@ -76,13 +75,16 @@ class Workshop:
 class Comparing(Trainer):
     """A Trainer for a draft whose loss compares its distribution q with the target's p."""
 
-    compare: Callable[[Tensor, Tensor], Tensor]
+    def __init__(self, compare: Loss, *arguments) -> None:
+        self.compare = compare
+        super().__init__(*arguments)
 
     def loss(self, blocks: Tensor) -> Tensor:
         inputs, _ = split_block(blocks)
         q = logits_of(self.forward, inputs).float().softmax(-1)
+        assert self.teacher is not None, "a loss that compares needs a teacher"
         with torch.no_grad():
-            p = logits_of(self.teacher_forward, inputs).float().softmax(-1)
+            p = logits_of(self.teacher, inputs).float().softmax(-1)
         return self.compare(p, q).mean()
 
 

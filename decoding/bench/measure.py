@@ -133,7 +133,7 @@ def over(rate: float | None, base: float | None) -> float | None:
 
 
 def measure_task(pair: Pair, task: Task, arms: list[Arm], repeats: int, rows: list[Row],
-                 settings: Row, costs: Costs) -> Iterator[Row]:
+                 settings: Row, costs: Costs | None) -> Iterator[Row]:
     """Yield a row for each run of a task that is missing among `rows`.
 
     All arms run once, then all again for the next repeat, so that a slow moment hits all alike. The

@@ -73,21 +73,6 @@ def test_a_notebook_runs_and_says_what_is_stored(path):
         assert_same_text(said(now), said(stored), stored.id)
 
 
-@pytest.mark.slow
-def test_a_notebook_opened_from_the_root_runs_too():
-    run(NOTEBOOKS[0], ROOT)
-
-
-@every_notebook
-def test_every_notebook_finds_the_project_in_the_same_way(path):
-    def beginning(notebook):
-        # two modules are imported, then sys.path is set
-        return code_cells(notebook)[0].source.split("\n\n")[:2]
-
-    assert "sys.path" in beginning(read(path))[1]
-    assert beginning(read(path)) == beginning(read(NOTEBOOKS[0]))
-
-
 @every_notebook
 def test_stored_outputs_are_those_of_one_clean_run(path):
     notebook = read(path)
