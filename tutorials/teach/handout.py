@@ -25,7 +25,8 @@ RULE = (
 )
 PROOF = (
     ("1.  drafted and kept", r"$q(x)\,\min(1,\ p(x)/q(x)) \ =\ \min(p(x),\ q(x))$"),
-    ("2.  thrown away, any $x$", r"$1 - \alpha \ =\ 1 - \sum\,\min(p,\ q) \ =\ \sum\,\max(0,\ p - q)$"),
+    ("2.  thrown away, any $x$",
+     r"$1 - \alpha \ =\ 1 - \sum\,\min(p,\ q) \ =\ \sum\,\max(0,\ p - q)$"),
     ("3.  thrown away, then $x$",
      r"$(1-\alpha)\cdot \max(0,\ p(x) - q(x))\,/\,(1-\alpha) \ =\ \max(0,\ p(x) - q(x))$"),
     ("4.  lines 1 and 3 together", r"$\min(p(x),\ q(x)) + \max(0,\ p(x) - q(x)) \ =\ p(x)$"),

@@ -58,6 +58,8 @@ def slides_of(path: Path) -> list[str]:
             before, *under_headings = parts_of(cell)
             slides += under_headings or [before]
         elif kind == "fragment":
+            if not slides:
+                raise ValueError(f"{path.name} begins with a fragment, which has no slide yet")
             slides[-1] += f'<div class="fragment">{parts_of(cell)[0]}</div>'
     return [f'<p class="from">notebook {int(path.stem[:2])}</p>{slide}' for slide in slides]
 
@@ -85,24 +87,23 @@ def shown(output: dict[str, Any]) -> str:
         return f'<div class="html">{content["text/html"]}</div>'
     if "text/markdown" in content:
         return markdown(content["text/markdown"])
-    return f"<pre>{html.escape(content['text/plain'])}</pre>"
-
-
-class Renderer(mistune.HTMLRenderer):
-    """HTML in which formulas are MathML, which browsers show without a script."""
-
-    def inline_math(self, text: str) -> str:
-        return convert(text)
-
-    def block_math(self, text: str) -> str:
-        return convert(text, display="block")
+    printed = content["text/plain"]
+    width = "wide" if max(map(len, printed.splitlines()), default=0) > 70 else "narrow"
+    return f'<pre class="{width}">{html.escape(printed)}</pre>'
 
 
 def markdown(text: str) -> str:
-    """Turn a cell's Markdown into HTML."""
-    text = re.sub(r"\$[^$]+\$", lambda formula: " ".join(formula[0].split()), text)  # in one line
-    render = mistune.create_markdown(renderer=Renderer(escape=False), plugins=["table", "math"])
-    return str(render(text))
+    """Turn a cell's Markdown into HTML, and its formulas into MathML, which needs no script."""
+    formulas: list[str] = []
+
+    def set_aside(found: re.Match[str]) -> str:
+        block, inline = found.groups()
+        formulas.append(convert(block or inline, display="block" if block else "inline"))
+        return f"\x02{len(formulas) - 1}\x03"  # nothing that Markdown knows
+
+    text = re.sub(r"\$\$(.+?)\$\$|\$(.+?)\$", set_aside, text, flags=re.DOTALL)
+    rendered = str(mistune.create_markdown(escape=False, plugins=["table"])(text))
+    return re.sub("\x02(\\d+)\x03", lambda found: formulas[int(found[1])], rendered)
 
 
 def page(slides: list[str]) -> str:
