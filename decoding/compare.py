@@ -96,7 +96,7 @@ def audit(model: Model, prompt: list[int], text: list[int], block: int,
         return limit, gaps, choices
     for i, alone in cut.items():
         favoured = torch.where(alone >= alone[text[i]], alone - limit / 2, alone + limit / 2)
-        favoured[text[i]] += limit
+        favoured[text[i]] += limit  # by half of it, too: the line above lowered this one
         if noisy.add_noise(favoured[None], [len(prompt) + i]).argmax() == text[i]:
             gaps[i] = limit / noisy.sampling.temperature
     return limit / noisy.sampling.temperature, gaps, choices
