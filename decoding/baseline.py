@@ -8,10 +8,10 @@ import torch
 
 from decoding.feed import Model, feed, prefill, rewind
 from decoding.observer import Observer
-from decoding.random import Generator, new_generator
+from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling, choose, to_host, to_probs
-from decoding.stopping import Request, check_request
+from decoding.stopping import Request, new_request
 
 
 def autoregressive(model: Model, prompt: list[int], max_new_tokens: int, *,
@@ -34,9 +34,7 @@ def autoregressive_rounds(model: Model, prompt: list[int], max_new_tokens: int, 
                           sampling: Sampling = GREEDY, eos: int | None = None,
                           generator: Generator | None = None) -> Iterator[Round]:
     """Do the same, one token at a time: each Round is one bonus token, with nothing drafted."""
-    check_request(model.config, prompt, max_new_tokens, eos)
-    request = Request(list(prompt), len(prompt) + max_new_tokens, model.config.n_ctx, sampling, eos,
-                      generator or new_generator())
+    request = new_request(model.config, prompt, max_new_tokens, sampling, eos, generator)
     return decode(model, request, Observer())
 
 

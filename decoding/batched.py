@@ -5,11 +5,11 @@ generator, and is exactly what it would be alone: rounding aside, the same ids i
 Only the passes are shared. With nothing drafted this is the plain loop. Its passes run as they are,
 on a GPU too: CUDA graphs (`model/fast/cuda_graphs.py`) are recorded for one text alone.
 """
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import torch
 
@@ -24,9 +24,9 @@ from decoding.gamma import DEFAULT_GAMMA
 from decoding.observer import Observer
 from decoding.random import Generator, new_generator
 from decoding.result import Generation, Round
-from decoding.sampling import GREEDY, Sampling, to_host, to_probs
+from decoding.sampling import GREEDY, Sampling, is_whole, to_host, to_probs
 from decoding.speculative import Rule, settle, usual_rule
-from decoding.stopping import Request, check_request
+from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
 from model import Decoder
 from model.batch_cache import BatchCache, admit, read_texts
 
@@ -85,21 +85,24 @@ def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Que
                   for text, (drafted, _), length in zip(texts, drafts, cache.lengths)]
         last = [len(drafted) + 1 for drafted, _ in drafts]
         p = to_probs(read_texts(target, cache, unread, last), sampling)  # (sum of last, n_vocab)
-        # 4. accept, and 5. emit: each text by its own rows and its own generator
-        settled, blocks = [], []
-        for text, (drafted, q), rows in zip(texts, drafts, p.split(last)):
-            drafted, q = drafted.to(p.device), q.to(p.device)
-            verdict = rule(drafted, q, rows, text.request.generator)
-            numbers = to_host([verdict.n, verdict.token, drafted], rows, q)
-            ids, accepted, extra, kind = settle(numbers, text.request.eos)
+        # 4. accept: each text by its own rows and its own generator
+        drafts = [(drafted.to(p.device), q.to(p.device)) for drafted, q in drafts]
+        verdicts = [rule(drafted, q, rows, text.request.generator)
+                    for text, (drafted, q), rows in zip(texts, drafts, p.split(last))]
+        numbers = iter(to_host([ids for verdict, (drafted, _) in zip(verdicts, drafts)
+                                for ids in (verdict.n, verdict.token, drafted)],
+                               p, *(q for _, q in drafts)))
+        # 5. emit: what was accepted of each, and the token after it
+        settled = [settle(list(islice(numbers, k + 1)), text.request.eos)
+                   for text, k in zip(texts, last)]
+        for text, (ids, accepted, extra, _) in zip(texts, settled):
             text.emit(ids[:accepted] if extra is None else [*ids[:accepted], extra])
-            settled.append((ids, accepted, extra, kind))
-            blocks.append(verdict.block is not None)
         # 6. rewind: no cache keeps a rejected token
-        held = rewind_texts(cache, [len(text.tokens) - 1 for text in texts])
-        draft_held = drafter.rewind([len(text.tokens) - 1 for text in texts])
+        lengths = [len(text.tokens) - 1 for text in texts]
+        held, draft_held = rewind_texts(cache, lengths), drafter.rewind(lengths)
         notes = observer.notes()  # the times are shared, too; that of a prefill is the new texts'
-        yield {text.index: Round(*settled[b], held[b], draft_held[b], text.reason, block=blocks[b],
+        yield {text.index: Round(*settled[b], held[b], draft_held[b], text.reason,
+                                 block=verdicts[b].block is not None,
                                  **notes if text in new else notes | {"prefill_seconds": None})
                for b, text in enumerate(texts)}
         # 7. finished texts leave
@@ -161,43 +164,37 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
     The rest is as for `speculative_rounds`. The seconds of a round are those of the whole pass.
     Raises ValueError for what cannot be served.
     """
-    n = len(prompts)
-    budgets = [max_new_tokens] * n if isinstance(max_new_tokens, int) else max_new_tokens
+    n, config = len(prompts), target.config
+    budgets = [max_new_tokens] * n if is_whole(max_new_tokens) else max_new_tokens
     generators = [new_generator() for _ in prompts] if generators is None else generators
     if not len(budgets) == len(generators) == n:
         raise ValueError(f"{n} prompts, but {len(budgets)} numbers of new tokens and "
                          f"{len(generators)} generators")
-    if gamma < 0 or (at_once is not None and at_once < 1):
-        raise ValueError(f"gamma must be at least 0 and at_once at least 1, not {gamma}, {at_once}")
-    for prompt, budget in zip(prompts, budgets):
-        check_request(target.config, prompt, budget)
-    n_ctx = target.config.n_ctx
-    texts = [Text(i, Request(list(prompt), len(prompt) + budget, n_ctx, sampling, eos, generator),
-                  list(prompt))
-             for i, (prompt, budget, generator) in enumerate(zip(prompts, budgets, generators))
-             if budget > 0]
+    if not is_whole(gamma) or gamma < 0:
+        raise ValueError(f"gamma must be at least 0, and whole, not {gamma}")
+    if at_once is not None and at_once < 1:
+        raise ValueError(f"at_once must be at least 1, not {at_once}")
+    requests = [new_request(config, prompt, budget, sampling, eos, generator)
+                for prompt, budget, generator in zip(prompts, budgets, generators)]
+    texts = [Text(i, request, list(request.prompt)) for i, request in enumerate(requests)
+             if budgets[i] > 0]
     longest = max((text.request.end for text in texts), default=0)
-    capacity = min(longest, n_ctx) + gamma  # fillers may stand after a text's end
+    capacity = min(longest, config.n_ctx) + gamma  # fillers may stand after a text's end
     at_once = min(at_once or n, len(texts))
-    drafter = as_batch_drafter(draft if gamma > 0 else None, target, capacity, at_once)
-    if min(longest - 2, n_ctx - 1) > drafter.n_ctx:
-        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
-                      "goes on alone", stacklevel=2)
+    drafter = as_batch_drafter(draft if gamma > 0 else None, config.n_vocab, capacity, at_once)
+    warn_of_context(longest, config.n_ctx, drafter.n_ctx)
     queue = Queue(deque(texts), at_once, continuous)
     cache = BatchCache(target.new_cache(capacity, at_once))
     return decode(target, cache, drafter, queue, gamma, rule or usual_rule(sampling), sampling)
 
 
-def as_batch_drafter(draft: Decoder | Callable[[], Drafter] | None, target: Decoder,
-                     capacity: int, at_once: int) -> BatchDrafter:
-    """Return a drafter for several texts.
+def as_batch_drafter(draft: Decoder | Callable[[], Drafter] | None, n_vocab: int, capacity: int,
+                     at_once: int) -> BatchDrafter:
+    """Return a drafter of several texts for a target of `n_vocab` tokens.
 
-    Raises ValueError if a model's vocabulary has another size than the target's.
+    Raises ValueError if a model's vocabulary has another size.
     """
-    n_vocab = target.config.n_vocab
     if not isinstance(draft, Decoder):
         return DrafterForEach(draft or partial(Silent, n_vocab), n_vocab, capacity)
-    if draft.config.n_vocab != n_vocab:
-        raise ValueError(f"the draft has {draft.config.n_vocab} tokens in its vocabulary, "
-                         f"the target {n_vocab}")
+    check_vocabulary(draft.config, n_vocab)
     return BatchModelDrafter(draft, capacity, at_once)

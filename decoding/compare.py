@@ -71,23 +71,35 @@ def audit(model: Model, prompt: list[int], text: list[int], block: int,
 
     Reading in blocks moves both logits of a gap, each by no more than it was measured to move any
     logit along this text: twice that is what rounding explains. But more than 16 eps(dtype) of the
-    largest logit is no rounding: blocks are then read wrong.
+    largest logit is no rounding: blocks are then read wrong. A token that top-k or top-p cuts off
+    has no score; rounding explains it if it is the best once every logit moves in its favour.
 
     rivals: {position: the other loop's token}.
     """
     noisy = model if isinstance(model, Coupled) else None
     moved = largest = 0.0
-    gaps, choices = [], []
+    gaps, choices = list[float](), list[int]()
+    cut: dict[int, Tensor] = {}  # the logits where the text's own token is cut off
     for i, rows in enumerate(read_both_ways(noisy.model if noisy else model, prompt, text, block)):
         eps = torch.finfo(rows[0].dtype).eps
         alone, in_block = (row.to(torch.promote_types(row.dtype, torch.float32)) for row in rows)
         moved = max(moved, highest((alone - in_block).abs()))
         largest = max(largest, highest(alone.abs()))
         scores = noisy.add_noise(alone[None], [len(prompt) + i])[0] if noisy else alone
-        gaps.append((scores.max() - scores[[text[i], rivals.get(i, text[i])]].min()).item())
+        own, rival = (scores.max() - scores[[text[i], rivals.get(i, text[i])]]).tolist()
+        gaps.append(max(own, rival))
         choices.append(int(scores.argmax()))
+        if math.isinf(own) and (i not in rivals or math.isfinite(rival)):
+            cut[i] = alone
     limit = min(2 * moved, 16 * eps * largest)
-    return limit / noisy.sampling.temperature if noisy else limit, gaps, choices
+    if noisy is None:
+        return limit, gaps, choices
+    for i, alone in cut.items():
+        favoured = torch.where(alone >= alone[text[i]], alone - limit / 2, alone + limit / 2)
+        favoured[text[i]] += limit  # by half of it, too: the line above lowered this one
+        if noisy.add_noise(favoured[None], [len(prompt) + i]).argmax() == text[i]:
+            gaps[i] = limit / noisy.sampling.temperature
+    return limit / noisy.sampling.temperature, gaps, choices
 
 
 def highest(values: Tensor) -> float:

@@ -127,8 +127,8 @@ def choose(probs: Tensor, sampling: Sampling, generator: Generator) -> Tensor:
 def to_host(ids: list[Tensor], p: Tensor, *q: Tensor) -> list[int]:
     """Return ids as Python numbers, once it is seen that p and q are distributions.
 
-    It is the one call in a round that waits for the device, so both come in one tensor of floats,
-    which hold every id below 2^24 exactly.
+    It is the one call in a round of a chain that waits for the device, so both come in one tensor
+    of floats, which hold every id below 2^24 exactly.
     ids: each (n,)
     p, q: (rows, n_vocab), the target's distributions, and the draft's if there is one.
     Raises ValueError, with the model and what to do, for rows of NaN.

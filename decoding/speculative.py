@@ -4,7 +4,6 @@ Leviathan et al. 2023 (arXiv 2211.17192), Algorithm 1; Chen et al. 2023 (arXiv 2
 Algorithm 2. Greedy and stochastic decoding are the same loop, `decode`, and differ in the rule
 alone.
 """
-import warnings
 from collections.abc import Callable, Iterator
 
 import torch
@@ -15,10 +14,10 @@ from decoding.drafters import Drafter, ModelDrafter, Silent, propose
 from decoding.feed import Model, feed, prefill, rewind
 from decoding.gamma import DEFAULT_GAMMA, FixedGamma, Gamma, as_gamma, most
 from decoding.observer import Observer
-from decoding.random import Generator, new_generator
+from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, UNCHANGED, Sampling, to_host, to_probs
-from decoding.stopping import Request, check_request
+from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
 
 Rule = Callable[[Tensor, Tensor, Tensor, Generator], Acceptance]
 
@@ -124,31 +123,24 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     trace: keep in each Round what was computed, and the time of each phase.
     Raises ValueError for what cannot be served.
     """
-    check_request(target.config, prompt, max_new_tokens, eos)
-    gamma = as_gamma(gamma)
-    drafter = as_drafter(draft, target) if gamma.largest > 0 else Silent(target.config.n_vocab)
+    request = new_request(target.config, prompt, max_new_tokens, sampling, eos, generator)
+    gamma, n_vocab = as_gamma(gamma), target.config.n_vocab
+    drafter = as_drafter(draft, n_vocab) if gamma.largest > 0 else Silent(n_vocab)
     if max_new_tokens == 0:
         return iter(())
-    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling,
-                      eos, generator or new_generator())
-    if min(request.end - 2, request.n_ctx - 1) > drafter.n_ctx:
-        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
-                      "goes on alone", stacklevel=2)
+    warn_of_context(request.end, request.n_ctx, drafter.n_ctx)
     observer = Observer(phases=not isinstance(gamma, FixedGamma), trace=trace)
     return decode(target, drafter, request, gamma, rule, observer)
 
 
-def as_drafter(draft: Model | Drafter, target: Model) -> Drafter:
-    """Return a drafter, made of a model if need be.
+def as_drafter(draft: Model | Drafter, n_vocab: int) -> Drafter:
+    """Return a drafter for a target of `n_vocab` tokens, made of a model if need be.
 
-    Raises ValueError if its vocabulary, where it names one, has another size than the target's.
+    Raises ValueError if its vocabulary, where it names one, has another size.
     """
-    expected = target.config.n_vocab
-    described = draft.config if isinstance(draft, Model) else draft
-    found = getattr(described, "n_vocab", expected)
-    if found != expected:
-        raise ValueError(f"the draft has {found} tokens in its vocabulary, the target {expected}")
-    return ModelDrafter(draft) if isinstance(draft, Model) else draft
+    drafter = ModelDrafter(draft) if isinstance(draft, Model) else draft
+    check_vocabulary(drafter, n_vocab)
+    return drafter
 
 
 def usual_rule(sampling: Sampling) -> Rule:

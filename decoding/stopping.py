@@ -1,9 +1,10 @@
 """What is asked for, what is refused, and when a text ends."""
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decoding.feed import Config
-from decoding.random import Generator
+from decoding.random import Generator, new_generator
 from decoding.sampling import Sampling, is_whole
 
 
@@ -40,8 +41,19 @@ class Request:
         return "context" if len(tokens) > self.n_ctx else None
 
 
-def check_request(config: Config, prompt: list[int], max_new_tokens: int,
-                  eos: int | None = None) -> None:
+def new_request(config: Config, prompt: list[int], max_new_tokens: int, sampling: Sampling,
+                eos: int | None, generator: Generator | None) -> Request:
+    """Return what is asked of a model of this configuration.
+
+    generator: None makes one seeded from the system.
+    Raises ValueError, with what is wrong in one line, for what cannot be served.
+    """
+    check_request(config, prompt, max_new_tokens, eos)
+    return Request(list(prompt), len(prompt) + max_new_tokens, config.n_ctx, sampling, eos,
+                   generator or new_generator())
+
+
+def check_request(config: Config, prompt: list[int], max_new_tokens: int, eos: int | None) -> None:
     """Raise ValueError, with what is wrong in one line, for a request that cannot be served."""
     if (not isinstance(prompt, Sequence) or isinstance(prompt, (str, bytes))
             or not all(map(is_whole, prompt))):
@@ -61,3 +73,23 @@ def check_request(config: Config, prompt: list[int], max_new_tokens: int,
     if eos is not None and not (is_whole(eos) and 0 <= eos < config.n_vocab):
         raise ValueError(f"eos must be one id of the model's {config.n_vocab} tokens, or None, "
                          f"not {eos!r}")
+
+
+def check_vocabulary(draft: object, n_vocab: int) -> None:
+    """Raise ValueError if the draft's vocabulary has another size than the target's, `n_vocab`.
+
+    draft: a drafter, or a model's configuration. One that names no `n_vocab` passes.
+    """
+    found = getattr(draft, "n_vocab", n_vocab)
+    if found != n_vocab:
+        raise ValueError(f"the draft has {found} tokens in its vocabulary, the target {n_vocab}")
+
+
+def warn_of_context(end: int, n_ctx: int, draft_ctx: float) -> None:
+    """Warn the caller of the calling function if the draft's context is full before the text ends.
+
+    end: the most ids of the text. n_ctx: of the target.
+    """
+    if min(end - 2, n_ctx - 1) > draft_ctx:
+        warnings.warn(f"the draft reads at most {draft_ctx} tokens; beyond them the target "
+                      "goes on alone", stacklevel=3)

@@ -5,7 +5,6 @@ for a chain, the tree without siblings, it does the same. What differs: every dr
 own branch only, the rule walks down from the root (`decoding/walks.py`), and the path that is kept
 lies scattered in the cache, so its rows are moved together.
 """
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,10 +15,10 @@ from torch import Tensor
 from decoding.drafters.tree import TEXT, Tree, TreeDrafter
 from decoding.feed import NOTHING, TreeModel, feed_tree, prefill
 from decoding.observer import Observer
-from decoding.random import Generator, new_generator
+from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling, to_host, to_probs
-from decoding.stopping import Request, check_request
+from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
 from decoding.walks import Rule, Test, usual_walk
 
 
@@ -78,29 +77,29 @@ def decode(target: TreeModel, drafter: TreeDrafter, request: Request, rule: Rule
         ids = to_host([tree.ids], p, tree.q)
         path, token, tests = rule(tree, p, generator)
         # 5. emit
-        ids, path, extra, kind = settle(ids, tree, path, token, request.eos)
+        path, extra, kind = settle(ids, tree, path, token, request.eos)
         tokens += [ids[i] for i in path] + ([] if extra is None else [extra])
         reason = request.finish_reason(tokens)
         # 6. rewind: the target keeps the path, the draft what it has read of it
-        held = cache.length, len(tokens) - 1
-        cache.keep(L, [L + i for i in path][:held[1] - L])
-        draft_held = drafter.rewind(min(L + in_order(path), held[1]))
+        before, end = cache.length, len(tokens) - 1
+        cache.keep(L, [L + i for i in path[: end - L]])
+        draft_held = drafter.rewind(min(L + in_order(path), end))
         observer.lap("accept", p=p, q=tree.q, logits=logits, tests=tests)
-        yield TreeRound(ids, len(path), extra, kind, (held[0], cache.length), draft_held, reason,
+        yield TreeRound(ids, len(path), extra, kind, (before, cache.length), draft_held, reason,
                         parents=tree.parents, path=path, **observer.notes(TreeTrace))
 
 
 def settle(ids: list[int], tree: Tree, path: list[int], token: int,
-           eos: int | None) -> tuple[list[int], list[int], int | None, str]:
-    """Return the drafted ids, the path that is kept, the extra token or None, and its kind.
+           eos: int | None) -> tuple[list[int], int | None, str]:
+    """Return the path that is kept, the extra token or None, and its kind.
 
     If end-of-text is on the path, the text ends with it.
     """
     kept = [ids[i] for i in path]
     if eos in kept:
-        return ids, path[: kept.index(eos) + 1], None, "none"
+        return path[: kept.index(eos) + 1], None, "none"
     leaf = not tree.children(path[-1] if path else TEXT)
-    return ids, path, token, "bonus" if leaf else "correction"
+    return path, token, "bonus" if leaf else "correction"
 
 
 def in_order(path: list[int]) -> int:
@@ -129,12 +128,9 @@ def tree_rounds(target: TreeModel, drafter: TreeDrafter, prompt: list[int], max_
     The other arguments are those of `speculative_rounds`. Raises ValueError for what cannot be
     served.
     """
-    check_request(target.config, prompt, max_new_tokens)
+    request = new_request(target.config, prompt, max_new_tokens, sampling, eos, generator)
+    check_vocabulary(drafter, target.config.n_vocab)
     if max_new_tokens == 0:
         return iter(())
-    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling,
-                      eos, generator or new_generator())
-    if min(request.end - 2, request.n_ctx - 1) > drafter.n_ctx:
-        warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
-                      "goes on alone", stacklevel=2)
+    warn_of_context(request.end, request.n_ctx, drafter.n_ctx)
     return decode(target, drafter, request, rule or usual_walk(sampling), Observer(trace=trace))

@@ -43,7 +43,7 @@ class BatchCache:
         self.lengths = [self.lengths[b] for b in texts]
 
 
-class Block(KVCache):
+class BatchSlots(KVCache):
     """The cache as one pass sees it: where T new tokens of each text go, and what they look at.
 
     positions: (B, T) text b's tokens stand right after its last one.
@@ -55,7 +55,7 @@ class Block(KVCache):
         device, dtype = self.layers[0].device, self.layers[0].dtype
         B = len(cache.lengths) - first
         self.rows = slice(first, first + B)
-        self.texts = torch.arange(first, first + B, device=device)[:, None]  # (B, 1)
+        self.texts = torch.arange(first, first + B, device=device)[:, None]  # the same, (B, 1)
         lengths = torch.tensor(cache.lengths[first:], device=device)[:, None]  # (B, 1)
         self.positions = lengths + torch.arange(T, device=device)  # (B, T)
         self.width = max(cache.lengths[first:]) + T  # S
@@ -89,9 +89,9 @@ def read_texts(model: Decoder, cache: BatchCache, unread: list[list[int]], last:
     """
     T = max(map(len, unread))
     ids = torch.tensor([new + [FILLER] * (T - len(new)) for new in unread], device=model.device)
-    block = Block(cache, T, first)
-    positions = block.positions.clamp(max=model.config.n_ctx - 1)  # a filler's may lie beyond
-    x = model.read(ids, positions, block.mask, block)  # (B, T, n_embd)
+    slots = BatchSlots(cache, T, first)
+    positions = slots.positions.clamp(max=model.config.n_ctx - 1)  # a filler's may lie beyond
+    x = model.read(ids, positions, slots.mask, slots)  # (B, T, n_embd)
     for b, new in enumerate(unread, start=first):
         cache.lengths[b] += len(new)  # fillers do not count
     wanted = [(b, t) for b, n in enumerate(last) for t in range(len(unread[b]) - n, len(unread[b]))]

@@ -35,12 +35,15 @@ class BatchDrafter(Protocol):
         """Forget what was read beyond each text's length; see `Drafter.rewind`."""
         ...
 
-    def select(self, rows: list[int]) -> None:
-        """Keep these texts only."""
+    def select(self, texts: list[int]) -> None:
+        """Keep these texts only, in their old order."""
 
 
 class BatchModelDrafter:
-    """Writes the next token of every text in one pass, k times. See `ModelDrafter`."""
+    """Writes the next token of every text in one pass, k times. See `ModelDrafter`.
+
+    Each pass waits for the ids of the one before, since texts are filled up on the host.
+    """
 
     def __init__(self, model: Decoder, capacity: int, at_once: int) -> None:
         self.model, self.n_ctx = model, model.config.n_ctx
@@ -72,8 +75,8 @@ class BatchModelDrafter:
     def rewind(self, lengths: list[int]) -> list[tuple[int, int]]:
         return rewind_texts(self.cache, lengths)
 
-    def select(self, rows: list[int]) -> None:
-        self.cache.select(rows)
+    def select(self, texts: list[int]) -> None:
+        self.cache.select(texts)
 
 
 class DrafterForEach:
@@ -101,8 +104,8 @@ class DrafterForEach:
     def rewind(self, lengths: list[int]) -> list[tuple[int, int] | None]:
         return [drafter.rewind(length) for drafter, length in zip(self.drafters, lengths)]
 
-    def select(self, rows: list[int]) -> None:
-        self.drafters = [self.drafters[b] for b in rows]
+    def select(self, texts: list[int]) -> None:
+        self.drafters = [self.drafters[b] for b in texts]
 
 
 def rewind_texts(cache: BatchCache, lengths: list[int]) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ class ModelDrafter:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.n_ctx = model.config.n_ctx
+        self.n_ctx, self.n_vocab = model.config.n_ctx, model.config.n_vocab
 
     def start(self, prompt: list[int], capacity: int) -> None:
         self.cache = self.model.new_cache(min(capacity, self.n_ctx))

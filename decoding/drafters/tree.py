@@ -141,7 +141,8 @@ def candidates(row: Tensor, width: int, sampling: Sampling, generator: Generator
     row: (n_vocab,). Returns fewer, at least one, where no more have a probability.
     """
     found: list[Tensor] = []
-    while not found or (len(found) < width and bool(row.sum() > 0)):
+    possible = int((row > 0).sum())  # 0 in a row of NaN, which `to_host` refuses later
+    for _ in range(max(1, min(width, possible))):
         found.append(choose(row[None], sampling, generator))
         row = row.index_fill(-1, found[-1], 0)
     return torch.cat(found)

@@ -18,6 +18,7 @@ from decoding import (
 )
 from decoding.compare import first_difference
 from decoding.drafters import LookupDrafter, ModelDrafter
+from decoding.gamma import AdaptiveGamma
 from decoding.proof import mistakes
 from decoding.proof.distributions import by_definition, difference
 from decoding.proof.enumerate import distribution_of
@@ -169,7 +170,9 @@ def test_nothing_to_do():
     ([[1]], {"max_new_tokens": [1, 2]}, "1 prompts, but 2 numbers"),
     ([[1]], {"generators": []}, "and 0 generators"),
     ([[1]], {"gamma": -1}, "gamma must be at least 0"),
-    ([[1]], {"at_once": 0}, "at_once at least 1"),
+    ([[1]], {"gamma": AdaptiveGamma()}, "gamma must be at least 0, and whole"),
+    ([[1]], {"at_once": 0}, "at_once must be at least 1"),
+    ([[1]], {"eos": 24}, "eos must be one id"),
     ([[1]], {"draft": HashDecoder(HashModel(1))}, "the draft has 3 tokens"),
 ])
 def test_what_is_refused(prompts, options, words):

@@ -147,6 +147,18 @@ def test_under_shared_noise_the_noise_counts():
     assert difference.limit == pytest.approx(2 * 2 * 2**-20)
 
 
+@pytest.mark.parametrize("sampling", [Sampling(0.5, top_k=1), Sampling(0.5, top_p=0.5)])
+@pytest.mark.parametrize("gap, word", [(0, "near-tie"), (2**-20, "near-tie"), (0.5, "DIFFERENT")])
+def test_rounding_can_decide_which_token_is_cut_off(sampling, gap, word):
+    """Tokens 4 and 5 have all the mass, token 4 half of it or more: only that one is kept."""
+    model = tied_model(gap, 2**-20)
+    model.wte.weight[[0, 1, 2, 3, 6, 7], 0] = -100
+    coupled = Coupled(model, sampling, SharedNoise(torch.Generator().manual_seed(0)))
+    difference = first_difference(coupled, PROMPT, [4, 4], [4, 5])
+    assert (difference.index, difference.speculative) == (1, 5)
+    assert difference.verdict == word
+
+
 def test_the_model_is_as_it_was():
     model = tied_model(2**-20, dtype=torch.bfloat16)
     before = copy.deepcopy(model.state_dict())
