@@ -165,7 +165,8 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
     Raises ValueError for what cannot be served.
     """
     n, config = len(prompts), target.config
-    budgets = [max_new_tokens] * n if is_whole(max_new_tokens) else max_new_tokens
+    budgets = (list(max_new_tokens) if isinstance(max_new_tokens, Sequence)
+               else [max_new_tokens] * n)
     generators = [new_generator() for _ in prompts] if generators is None else generators
     if not len(budgets) == len(generators) == n:
         raise ValueError(f"{n} prompts, but {len(budgets)} numbers of new tokens and "

@@ -104,7 +104,8 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
             console.say("the texts part: reading them again, token by token and in blocks")
-        block = len(speculative.tokens) if session.options.no_cache else speculative.gamma + 1
+        block = (len(speculative.tokens) if session.options.no_cache else
+                 speculative.gamma + 1 if session.shape is None else session.shape.nodes + 1)
         difference = first_difference(session.coupled(session.model), session.prompt.ids,
                                       baseline.tokens, speculative.tokens, block)
         console.say(identity_line(difference, session.show))
