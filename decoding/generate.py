@@ -23,6 +23,7 @@ def generate(argv: list[str] | None) -> int:
     Returns the exit code.
     """
     # Imported here and not above, so that from the first moment on Ctrl-C is caught.
+    from decoding.cli.console import loading
     from decoding.cli.options import parse
 
     options = parse(argv)
@@ -30,15 +31,17 @@ def generate(argv: list[str] | None) -> int:
         from decoding.cli.prompts_file import read_lines
 
         lines = read_lines(options)
-        bind_threads()
-        from decoding.cli.batch import run_batch
+        with loading(options):
+            bind_threads()
+            from decoding.cli.batch import run_batch
 
         return run_batch(options, lines)
     from decoding.cli.prompt import read_prompt
 
     prompt = read_prompt(options)
-    bind_threads()
-    from decoding.cli.run import run
+    with loading(options):
+        bind_threads()
+        from decoding.cli.run import run
 
     run(options, prompt)
     return 0

@@ -20,18 +20,26 @@ def fetch(repository: Repository, filename: str) -> Path:
     # Download by plain HTTP, as _first_byte does; the other way, Xet, retries without end.
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
     # Imported here because that is slow, and a model that lies on the disk does not need it.
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import logging
 
     logging.set_verbosity_error()  # what goes wrong is said once, below
     try:
-        cached = try_to_load_from_cache(repository.id, filename, revision=repository.revision)
-        if isinstance(cached, str):
-            return Path(cached)
+        cached = find_in_cache(repository, filename)
+        if cached is not None:
+            return cached
         _wait_for_first_byte(repository, filename)
         return Path(hf_hub_download(repository.id, filename, revision=repository.revision))
     except Exception as error:  # of the hub's library, the HTTP library below it, or the disk
         raise _explain(error, repository, filename) from error
+
+
+def find_in_cache(repository: Repository, filename: str) -> Path | None:
+    """Return the path of a file in the hub's cache, if it is there; the network is not touched."""
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(repository.id, filename, revision=repository.revision)
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def _wait_for_first_byte(repository: Repository, filename: str) -> None:

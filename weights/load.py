@@ -9,10 +9,8 @@ from weights.checkpoint import find_weights, read_weights
 from weights.config import read_config
 from weights.errors import WeightsError
 from weights.hub import fetch
-from weights.registry import OFFICIAL, Repository, resolve
+from weights.registry import OFFICIAL, WEIGHTS, Repository, resolve
 from weights.tokenizer import count_tokens
-
-WEIGHTS = "model.safetensors"
 
 
 def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cpu",

@@ -19,6 +19,7 @@ class Repository:
     revision: str = "main"
 
 
+WEIGHTS = "model.safetensors"
 BUNDLED = {name: Path(__file__).parent / "tales" / name for name in ("tales-large", "tales-small")}
 # OpenAI's weights; the commits are pinned, so that every run reads the same bytes.
 OFFICIAL = {name: Repository(f"openai-community/{name}", commit) for name, commit in {
@@ -27,6 +28,9 @@ OFFICIAL = {name: Repository(f"openai-community/{name}", commit) for name, commi
     "gpt2-large": "32b71b12589c2f8d625668d2335a01cac3249519",
     "gpt2-xl": "15ea56dee5df4983c59b2538573817e1667135e2",
 }.items()}
+# Of the weights, which are most of what is downloaded.
+OFFICIAL_BYTES = {"gpt2": 548_105_171, "gpt2-medium": 1_519_984_962, "gpt2-large": 3_247_159_078,
+                  "gpt2-xl": 6_431_829_964}
 KNOWN_NAMES = [*BUNDLED, *OFFICIAL]
 DEFAULT_TARGET = "tales-large"
 DRAFT_OF = {"tales-large": "tales-small",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from decoding.batched import batch_rounds
-from decoding.cli.console import Console
-from decoding.cli.options import LOOKUP
+from decoding.cli.console import Console, loading
+from decoding.cli.models import LOOKUP
 from decoding.cli.prompts_file import BadLine, Line
 from decoding.cli.report import as_json
 from decoding.cli.session import Session
@@ -30,7 +30,8 @@ def run_batch(options: argparse.Namespace, lines: list[Line | BadLine]) -> int:
     if good:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: console.note(message)
-            session = Session(options, good[0].prompt)
+            with loading(options):
+                session = Session(options, good[0].prompt)
             console.say(f"{session.banner()}; {min(options.at_once, len(good))} texts at once")
             decode(session, good, answers)
     return 2 if bad else 0

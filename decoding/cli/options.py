@@ -1,4 +1,4 @@
-"""The command line of `python -m decoding.generate`: what may be asked, and what is refused.
+"""The command line of `python -m decoding.generate`: what may be asked, and what is filled in.
 
 Imports no torch.
 """
@@ -7,6 +7,8 @@ import math
 import secrets
 import sys
 
+from decoding.cli.models import LOOKUP, list_models, usual_draft
+from decoding.cli.refusals import refuse
 from decoding.gamma import DEFAULT_GAMMA
 from decoding.shapes import TREE_FORM, tree
 from weights.console import (
@@ -18,11 +20,10 @@ from weights.console import (
     whole,
 )
 from weights.errors import WeightsError
-from weights.registry import DEFAULT_TARGET, DRAFT_OF, KNOWN_NAMES, resolve
+from weights.registry import DEFAULT_TARGET, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
-LOOKUP = "lookup"  # the name of a draft that is no model
 DEFAULT_AT_ONCE = 8
 LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
@@ -87,13 +88,19 @@ def make_parser() -> OneLineParser:
         help="go on after an end-of-text, which is not printed")
     add("--allow-special", action="store_true",
         help="read <|endoftext|> in the prompt as the token, not as text")
-    add("--trace", action="store_true", help="explain each round in one line")
-    add("--step", action="store_true", help="--trace, and wait for Enter before each round")
+    add("--trace", action="store_true", help="explain each round in a table")
+    add("--step", action="store_true",
+        help="--trace in three stages, after an Enter each: what is drafted, the target's answer, "
+             "the verdict")
+    add("--rejected", action="store_true",
+        help="show in the text which drafted tokens were rejected: struck through, or without "
+             "colours between ~~ and ~~")
     add("--json", action="store_true", help="print one JSON object instead of the text")
     add("--color", choices=["auto", "always", "never"], default="auto",
         help="colour each token by where it came from (default: on a terminal)")
     add("--quiet", action="store_true", help="print nothing but the text")
-    add("--list-models", action="store_true", help="list the known models and stop")
+    add("--list-models", action="store_true",
+        help="list the known models, where they are and how large, and stop")
     return parser
 
 
@@ -112,79 +119,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         parser.error(refusal)
     fill_in(options, parser)
     return options
-
-
-def refuse(options: argparse.Namespace) -> str | None:
-    """Return why this combination of options is refused, if it is.
-
-    Mostly because one of them would do nothing.
-    """
-    if options.prompt is not None and options.prompt_file is not None:
-        return "give PROMPT or --prompt-file, not both"
-    if options.at_once is not None and options.prompts_file is None:
-        return "--at-once does nothing without --prompts-file"
-    if options.prompts_file is not None and (refusal := refuse_for_batch(options)):
-        return refusal
-    if options.step and options.prompt_file == "-":
-        return ("--step waits for Enter on stdin, and --prompt-file - reads the prompt from there; "
-                "give a file")
-    if options.json and options.color != "auto":
-        return "--color does nothing with --json"
-    if options.quiet and (options.trace or options.step):
-        return "--quiet would silence --trace and --step"
-    if options.quiet and options.mode == "compare" and not options.json:
-        return "--quiet would silence the comparison; add --json, or choose another --mode"
-    if options.compile and options.no_cache:
-        return "--compile does nothing with --no-cache: what it replays are steps with a cache"
-    if options.temperature == 0:
-        for name in ("seed", "top_k", "top_p", "coupling", "rule"):
-            if getattr(options, name) is not None:
-                return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
-    if options.rule is not None and options.coupling is not None:
-        return ("--rule does nothing with --coupling: with shared noise a drafted token is the "
-                "target's choice, or it is not")
-    if options.rule == "block" and options.draft == LOOKUP:
-        return (f"--rule block does nothing with --draft {LOOKUP}: for copied tokens, which are "
-                "certain, both rules are the same")
-    if options.tree is not None:
-        for name, why in (("gamma", "its shape says how much is drafted"),
-                          ("rule", "trees have a rule of their own"),
-                          ("compile", "a tree's passes are not recorded, they run plain")):
-            said = getattr(options, name)
-            if said is not None and said is not False:
-                return f"{flag(name)} does nothing with --tree: {why}"
-        if options.draft == LOOKUP:
-            return f"--tree needs a draft model, which --draft {LOOKUP} is not"
-    if options.mode == "baseline":
-        for name in ("draft", "gamma", "rule", "tree", "trace", "step"):
-            said = getattr(options, name)
-            if said is not None and said is not False:  # 0 was said, and is refused
-                return f"{flag(name)} does nothing in baseline mode, which has no draft"
-        if options.color == "always":
-            return "--color does nothing in baseline mode, where all tokens have the same origin"
-    return None
-
-
-def refuse_for_batch(options: argparse.Namespace) -> str | None:
-    """Return what of the options does not go with --prompts-file, if anything does not."""
-    if options.prompt is not None or options.prompt_file is not None:
-        return "give one of PROMPT, --prompt-file and --prompts-file"
-    if options.compile:
-        return ("--compile replays passes over one text; --prompts-file reads several in a pass, "
-                "and runs plain")
-    if options.json:
-        return "--json does nothing with --prompts-file, which always prints JSON"
-    if options.mode == "compare":
-        return ("--prompts-file runs one --mode; python -m decoding.bench.batches compares "
-                "speculative and plain decoding of several texts")
-    if options.gamma == "auto":
-        return "--gamma auto follows the costs of one text; give --prompts-file a number"
-    for name in ("no_cache", "coupling", "tree", "trace", "step"):
-        if getattr(options, name):
-            return f"{flag(name)} is for one text, not for --prompts-file"
-    if options.color != "auto":
-        return "--color does nothing with --prompts-file, which prints JSON"
-    return None
 
 
 def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
@@ -215,21 +149,3 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
                 resolve(options.draft)
     except WeightsError as error:
         parser.error(str(error))
-
-
-def usual_draft(target: str) -> str:
-    """Return the draft of a target of a known name. Raises WeightsError where there is none."""
-    if target not in DRAFT_OF:
-        raise WeightsError(f"no draft is known for {target}; name one with --draft, "
-                           "or use --mode baseline")
-    return DRAFT_OF[target]
-
-
-def list_models() -> str:
-    """Return the known names, a line each, with the draft that goes with them."""
-    drafts = {name: f"draft: {DRAFT_OF[name]}" if name in DRAFT_OF else "" for name in KNOWN_NAMES}
-    return "\n".join(f"{name:14}{draft}".rstrip() for name, draft in drafts.items())
-
-
-def flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import tiktoken
 
-from decoding.cli.options import LOOKUP
+from decoding.cli.models import LOOKUP
 from weights.config import read_context
 from weights.errors import WeightsError
 from weights.files import read_bytes, to_text

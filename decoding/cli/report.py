@@ -1,7 +1,7 @@
 """What came of a run: a table, sentences that explain it, and an object for --json."""
 import argparse
 
-from decoding.cli.options import LOOKUP
+from decoding.cli.models import LOOKUP
 from decoding.result import Generation, ratio
 from weights.console import number
 from weights.registry import DEFAULT_TARGET

@@ -5,16 +5,13 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from decoding.cli.console import Console
+from decoding.cli.console import Console, loading
 from decoding.cli.prompt import Prompt
 from decoding.cli.report import advise, as_json, lossless, reason, speedup, table
 from decoding.cli.session import Session
-from decoding.cli.streaming import LEGEND, TextStream
-from decoding.cli.trace import explain
-from decoding.cli.tree_trace import explain_tree
+from decoding.cli.streaming import LEGEND, REJECTED, TextStream
 from decoding.compare import first_difference, identity_line
 from decoding.result import Generation, Round
-from decoding.tree import TreeRound
 
 
 def run(options: argparse.Namespace, prompt: Prompt) -> None:
@@ -22,7 +19,8 @@ def run(options: argparse.Namespace, prompt: Prompt) -> None:
     console = Console(options)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: console.note(message)
-        session = Session(options, prompt)
+        with loading(options):
+            session = Session(options, prompt)
         introduce(session, console)
         runs = decode(session, console)
         result = report(session, runs, console)
@@ -34,7 +32,7 @@ def introduce(session: Session, console: Console) -> None:
     """Say what the reader should know before the text begins."""
     console.say(session.banner())
     if console.color:
-        console.say(LEGEND)
+        console.say(LEGEND + f"   {REJECTED}" * session.options.rejected)
     if session.prompt.text == "":
         console.say("the prompt is empty: starting from <|endoftext|>")
     if session.prompt.text.endswith(" "):
@@ -69,15 +67,16 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     options, prompt = session.options, session.prompt
     done: list[Round] = []
     text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.eot_token, console.color,
-                      console.wrap)
+                      console.wrap, options.rejected)
     if console.out is not None:
         console.echo(prompt.text)
     for round in console.stepwise(rounds) if options.step else rounds:
         done.append(round)
         if options.trace:
-            explain_round = explain_tree if isinstance(round, TreeRound) else explain
-            console.say(explain_round(len(done), round, prompt.tokenizer))
+            console.explain(len(done), round, prompt.tokenizer)
         text.write_round(round)
+        if options.trace:
+            text.end_line()
         console.mid_line = console.on_screen
     text.close()
     console.end_text()

@@ -7,7 +7,7 @@ import torch
 
 from decoding.acceptance import accept_block
 from decoding.baseline import autoregressive_rounds
-from decoding.cli.options import LOOKUP
+from decoding.cli.models import LOOKUP
 from decoding.cli.prompt import Prompt
 from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import Drafter, LookupDrafter

@@ -3,15 +3,14 @@ import codecs
 import re
 from typing import TextIO
 
+from decoding.cli.styles import RESET, STYLES
 from decoding.result import Round
 from weights.terminal import Wrap
 
-# Green for accepted tokens, blue for the target's own; without colour: plain, bold, underlined.
-STYLES = {"accepted": "\033[32m", "correction": "\033[1;94m", "bonus": "\033[4;94m"}
-RESET = "\033[0m"
 LEGEND = (f"{STYLES['accepted']}accepted draft{RESET}   "
           f"{STYLES['correction']}correction by the target{RESET}   "
           f"{STYLES['bonus']}bonus from the target{RESET}")
+REJECTED = f"{STYLES['rejected']}rejected{RESET}"  # the rest of the legend
 
 
 class TextStream:
@@ -22,12 +21,14 @@ class TextStream:
     written.
     wrap: the terminal that `out` is. A word is then written when it is whole, so that lines end
     between words; None changes nothing.
+    rejected: also show the tokens that were rejected, before the one that corrects them. They are
+    no part of `text`.
     """
 
     def __init__(self, out: TextIO | None, tokenizer, end_of_text: int, color: bool,
-                 wrap: Wrap | None = None) -> None:
+                 wrap: Wrap | None = None, rejected: bool = False) -> None:
         self.out, self.tokenizer, self.end_of_text = out, tokenizer, end_of_text
-        self.color, self.wrap = color, wrap
+        self.color, self.wrap, self.rejected = color, wrap, rejected
         self.word: list[tuple[str, str]] = []  # characters not written yet, and their origin
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.text = ""
@@ -35,10 +36,21 @@ class TextStream:
     def write_round(self, round: Round) -> None:
         """Write what one round emitted."""
         for i, token in enumerate(round.emitted):
+            if self.rejected and i == round.accepted:
+                for thrown_away in round.drafted[i:round.tested]:
+                    self.show_rejected(self.tokenizer.decode_single_token_bytes(thrown_away))
             if token != self.end_of_text:
                 characters = self.decoder.decode(self.tokenizer.decode_single_token_bytes(token))
                 self.write(characters, "accepted" if i < round.accepted else round.kind)
         self.flush()
+
+    def show_rejected(self, token: bytes) -> None:
+        """Write a token that is no part of the text. A line does not end where it says so."""
+        characters = token.decode("utf-8", errors="replace").replace("\n", "\\n")
+        word = characters.lstrip()
+        if not self.color:
+            characters = f"{characters[:len(characters) - len(word)]}~~{word}~~"
+        self.show(characters, "rejected")
 
     def close(self) -> None:
         """Write what is left of a character that never became whole, as a decode of all ids would.
@@ -51,6 +63,10 @@ class TextStream:
 
     def write(self, characters: str, origin: str) -> None:
         self.text += characters
+        self.show(characters, origin)
+
+    def show(self, characters: str, origin: str) -> None:
+        """Write what is seen, whether it is text or not; a word only when it is whole."""
         if self.wrap is None:
             self.paint(characters, origin)
             return
@@ -77,6 +93,13 @@ class TextStream:
             if self.color and word and origin:
                 characters = characters[:-len(word)] + STYLES[origin] + word + RESET
             self.out.write(characters)
+
+    def end_line(self) -> None:
+        """Write the word that has begun: a table comes next, and then a new line."""
+        self.end_word()
+        self.flush()
+        if self.wrap is not None:
+            self.wrap.column = 0
 
     def flush(self) -> None:
         if self.out is not None:

@@ -1,73 +1,127 @@
-"""One round in one line, for whoever wants to see why each token was kept or rejected."""
+"""One round as a table, for whoever wants to see why each token was accepted or rejected."""
 import tiktoken
 from torch import Tensor
 
 from decoding.acceptance import residual
+from decoding.cli.table import (
+    DRAFT,
+    PLAIN,
+    TARGET,
+    VERDICT,
+    Column,
+    Look,
+    bars,
+    labelled,
+    numbers,
+    short,
+    table,
+)
 from decoding.observer import Trace
 from decoding.result import Round
 from weights.tokenizer import show_token
 
 
-def explain(number: int, round: Round, tokenizer: tiktoken.Encoding) -> str:
-    """Return one line: what was drafted, the target's answer, the rule's verdict, and the caches.
+def explain(number: int, round: Round, tokenizer: tiktoken.Encoding, stage: int = VERDICT,
+            look: Look = PLAIN) -> str:
+    """Return a table with a line for each drafted token; last the extra token, caches and times.
 
     round: of a run with trace=True.
-    Sampled: p, q, p/q and the uniform u of each test; after a rejection the largest entries of the
-    residual. By the block rule p/q, P, h and u: the last token with u < h is kept, with all before
-    it. Greedy: the target's choice, and by how many logits it leads, over the drafted token
-    if that is another one, else over the runner-up. With shared noise logits are log p + noise.
+    stage: how much is shown. DRAFT: what was drafted; TARGET: also the target's answer; VERDICT:
+        everything.
+    Sampled: q, p, p/q and the uniform u of each test; after a rejection the largest entries of the
+    residual. By the block rule P and h in place of p/q: the last token with u < h is accepted, with
+    all before it. Greedy: the target's choice, and by how many logits it leads, over the drafted
+    token if that is another one, else over the runner-up. With shared noise logits are
+    log p + noise.
     """
     trace = round.trace
     if trace is None:
         raise ValueError("this round was run without trace=True")
-    parts = [f"{show_token(token, tokenizer)} {test_result(round, trace, i, tokenizer)}"
-             for i, token in enumerate(round.drafted)]
+    verdicts = ["accepted" if i < round.accepted else "REJECTED" if i < round.tested
+                else "not tested" for i in range(len(round.drafted))]
+    answers = (greedy_answers(round.drafted, trace, tokenizer) if trace.u is None
+               else sampled_answers(round.drafted, trace, trace.u, look))
+    names = [f"{i} {show_token(token, tokenizer)}" for i, token in enumerate(round.drafted, 1)]
+    rest = None
     if round.kind == "correction" and trace.u is not None:
         P = 1 if trace.block is None else trace.block.P[round.accepted]
         rest = residual(P * trace.p[round.accepted], trace.q[round.accepted])
-        parts.append("residual " + most_likely(rest, tokenizer))
-    return f"round {number}: " + " | ".join([*parts, *outcome(round, tokenizer)])
+    return "\n".join([title(number, round, stage), *judged(names, answers, verdicts, stage, look),
+                      *outcome(round, rest, tokenizer, stage, look)])
 
 
-def outcome(round: Round, tokenizer: tiktoken.Encoding) -> list[str]:
-    """Return what is said of every round: its extra token, the caches, and the times."""
-    parts = ["end of text, no extra token" if round.extra is None
-             else f"{round.kind} {show_token(round.extra, tokenizer)}"]
-    for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache)):
-        if lengths:
-            parts.append(f"{whose} cache {lengths[0]} -> {lengths[1]}")
-    parts.append(", ".join(f"{phase} {1000 * seconds:.1f} ms"
-                           for phase, seconds in round.phase_seconds.items()))
-    return parts
+def title(number: int, round: Round, stage: int) -> str:
+    """Return the first line of a round."""
+    n = len(round.drafted)
+    if n == 0:
+        return f"round {number}: nothing drafted"
+    return f"round {number}: " + (f"{round.accepted} of {n} drafted tokens accepted"
+                                  if stage == VERDICT else f"{n} tokens drafted")
 
 
-def test_result(round: Round, trace: Trace, i: int, tokenizer: tiktoken.Encoding) -> str:
-    """Return how the i-th drafted token was tested, and what came of it."""
-    if i >= round.tested:
-        return "not tested"
-    numbers = (greedy_test(trace, i, round.drafted[i], tokenizer) if trace.u is None
-               else sampled_test(trace, i, round.drafted[i], trace.u))
-    return f"{numbers} {'kept' if i < round.accepted else 'REJECTED'}"
+def judged(names: list[str], answers: list[Column], verdicts: list[str], stage: int,
+           look: Look) -> list[str]:
+    """Return the table of the drafted tokens, in which each has the colour of its verdict."""
+    if not names:
+        return []
+    fates = [{"accepted": "accepted", "REJECTED": "rejected"}.get(verdict, "draft")
+             if stage == VERDICT else "draft" for verdict in verdicts]
+    colors = ["accepted" if verdict == "accepted" else "" for verdict in verdicts]
+    return table([Column("token", "drafted", names, fates, DRAFT), *answers,
+                  Column("verdict", "verdict", verdicts, colors, VERDICT)], stage, look)
 
 
-def sampled_test(trace: Trace, i: int, token: int, u: Tensor) -> str:
-    p, q = trace.p[i, token].item(), trace.q[i, token].item()
+def sampled_answers(drafted: list[int], trace: Trace, u: Tensor, look: Look) -> list[Column]:
+    """Return the columns of tests by chance."""
+    rows = range(len(drafted))
+    p = [trace.p[i, token].item() for i, token in zip(rows, drafted)]
+    q = [trace.q[i, token].item() for i, token in zip(rows, drafted)]
     if trace.block is None:
-        return f"p {p:.3g} q {q:.3g} p/q {p / q:.3g} u {u[i].item():.3g}"
-    P, h = trace.block.P[i + 1].item(), trace.block.h[i + 1].item()
-    return f"p/q {p / q:.3g} P {P:.3g} h {h:.3g} u {u[i].item():.3g}"
+        tests = [numbers("p/q", [p[i] / q[i] for i in rows], "", TARGET)]
+    else:
+        tests = [numbers("P", trace.block.P[1:].tolist(), "", TARGET),
+                 numbers("h", trace.block.h[1:].tolist(), "", TARGET)]
+    return [numbers("q", q, "draft", DRAFT), bars(q, "draft", DRAFT, look),
+            numbers("p", p, "target", TARGET), bars(p, "target", TARGET, look),
+            *tests, numbers("u", u.tolist(), "", TARGET)]
 
 
-def greedy_test(trace: Trace, i: int, drafted: int, tokenizer: tiktoken.Encoding) -> str:
-    logits = trace.logits[i].float()
-    choice = int(trace.p[i].argmax())
-    lead = logits[choice] - logits  # (n_vocab,) of the choice over every token
-    rival = drafted if drafted != choice else int(lead.topk(2, largest=False).indices[1])
-    return f"target {show_token(choice, tokenizer)} by {lead[rival].item():+.2f}"
+def greedy_answers(drafted: list[int], trace: Trace, tokenizer: tiktoken.Encoding) -> list[Column]:
+    """Return the columns of tests that no chance decides."""
+    choices = trace.p.argmax(-1).tolist()[:len(drafted)]
+    leads = []
+    for token, choice, logits in zip(drafted, choices, trace.logits.float()):
+        lead = logits[choice] - logits  # (n_vocab,) of the choice over every token
+        rival = token if token != choice else int(lead.topk(2, largest=False).indices[1])
+        leads.append(lead[rival].item())
+    shown = [show_token(choice, tokenizer) for choice in choices]
+    return [Column("token", "target's", shown, ["target"] * len(shown), TARGET),
+            numbers("lead", leads, "", TARGET)]
 
 
-def most_likely(row: Tensor, tokenizer: tiktoken.Encoding, n: int = 4) -> str:
+def outcome(round: Round, rest: Tensor | None, tokenizer: tiktoken.Encoding, stage: int,
+            look: Look) -> list[str]:
+    """Return what is said below the table: the extra token, the caches, and the times.
+
+    rest: (n_vocab,) the residual, if the token was drawn from one.
+    """
+    if stage < VERDICT:
+        return []
+    lines = [] if rest is None else labelled("residual", most_likely(rest, tokenizer), look)
+    if round.extra is None:
+        lines.append("end of text, no extra token")
+    else:
+        extra = look.paint(show_token(round.extra, tokenizer), round.kind)
+        lines += labelled(round.kind, [extra], look)
+    caches = [f"{whose} {lengths[0]} -> {lengths[1]}"
+              for whose, lengths in (("target", round.target_cache), ("draft", round.draft_cache))
+              if lengths]
+    times = [f"{phase} {1000 * seconds:.1f} ms" for phase, seconds in round.phase_seconds.items()]
+    return lines + labelled("caches", caches, look) + labelled("time", times, look)
+
+
+def most_likely(row: Tensor, tokenizer: tiktoken.Encoding, n: int = 4) -> list[str]:
     """Return the n largest entries of a row of probabilities."""
     values, ids = row.topk(min(n, int((row > 0).sum())))
-    return ", ".join(f"{show_token(token, tokenizer)} {value:.3g}"
-                     for value, token in zip(values.tolist(), ids.tolist()))
+    return [f"{show_token(token, tokenizer)} {short(value)}"
+            for value, token in zip(values.tolist(), ids.tolist())]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from decoding.cli.streaming import LEGEND, STYLES
+from decoding.cli.streaming import LEGEND
+from decoding.cli.styles import STYLES
 from tests.commands import PROGRAM, ROOT, environment, run_script
 
 # answers at once, and through the same doors as everything else
@@ -103,12 +104,16 @@ def test_ctrl_c_while_torch_is_imported():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_a_terminal_and_ctrl_c():
+    loading = "loading tales-large and tales-small ..."
     screen, code = on_a_terminal(["--step", "--max-new-tokens", "20", "--temperature", "0"],
-                                 [("[Enter] ", b"\n"), ("round 1", b""), ("[Enter] ", CTRL_C)])
-    assert screen.startswith("target tales-large, draft tales-small, gamma 4, greedy")
-    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter] \nround 1: " in screen
+                                 [(loading, b"\n\n\n"),  # too early: nothing was asked
+                                  ("[Enter: draft] ", b"\n"), ("target's answer] ", b"\n"),
+                                  ("[Enter: verdict] ", b"\n"), ("[Enter: draft] ", CTRL_C)])
+    assert screen.index(loading) < screen.index("target tales-large, draft tales-small, gamma 4")
+    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter: draft] \nround 1: " in screen
+    assert screen.count("[Enter") == 4
     assert "\n " + STYLES["correction"] + "there" in screen
-    assert screen.endswith("\n[Enter] \npython -m decoding.generate: interrupted\n")
+    assert screen.endswith("\n[Enter: draft] \npython -m decoding.generate: interrupted\n")
     assert code == 130
 
 

@@ -1,13 +1,18 @@
 """Which command lines are refused, in one line and before torch is imported; what others mean."""
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
+import torch
 
+from decoding.cli.models import list_models
 from decoding.cli.options import make_parser, parse
 from decoding.shapes import Shape, shape
+from model import GPT2, OFFICIAL_CONFIGS
 from tests.commands import Answer, one_line, run_script
+from weights.registry import OFFICIAL, OFFICIAL_BYTES
 
 REFUSED = [  # arguments, and words of the one line that says why
     (["--gamma", "-1"], "--gamma: must be a whole number from 0"),
@@ -52,6 +57,11 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--mode", "baseline", "--step"], "--step does nothing in baseline mode"),
     (["--mode", "baseline", "--color", "always"], "--color does nothing in baseline mode"),
     (["--json", "--color", "never"], "--color does nothing with --json"),
+    (["--mode", "baseline", "--rejected"], "--rejected does nothing in baseline mode"),
+    (["--json", "--rejected"], "--rejected does nothing with --json"),
+    (["--quiet", "--rejected"], "--quiet prints nothing but the text"),
+    (["--tree", "4x2", "--rejected"], "--rejected does nothing with --tree"),
+    (["--prompts-file", "there", "--rejected"], "--rejected is for one text"),
     (["--quiet", "--trace"], "--quiet would silence --trace"),
     (["--quiet", "--mode", "compare"], "--quiet would silence the comparison"),
     (["--step", "--prompt-file", "-"], "--step waits for Enter on stdin"),
@@ -131,11 +141,28 @@ def test_refused_in_one_line_without_torch(without_torch, arguments, words):
 
 
 def test_help_and_the_list_of_models_need_no_torch(without_torch):
-    lines = without_torch(LIST).out.splitlines()
-    assert lines[:3] == ["tales-large   draft: tales-small", "tales-small", "gpt2"]
+    lines = [" ".join(line.split()) for line in without_torch(LIST).out.splitlines()]
+    assert lines[:2] == ["tales-large bundled 22 MB draft: tales-small", "tales-small bundled 6 MB"]
+    assert re.fullmatch("gpt2-xl (to download|in the cache) 6,432 MB draft: gpt2", lines[5])
     code, out, err = without_torch(HELP)
     assert (code, err) == (0, "")
     assert all(option in out for option in OPTIONS)
+
+
+def test_what_is_in_the_cache_is_said_and_how_large_a_download_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert list_models().count("to download") == 4
+    repository = OFFICIAL["gpt2-large"]
+    folder = tmp_path / "models--openai-community--gpt2-large/snapshots" / repository.revision
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").touch()
+    assert re.match("gpt2-large +in the cache +3,247 MB", list_models().splitlines()[4])
+    assert list_models().count("to download") == 3
+    for name, config in OFFICIAL_CONFIGS.items():
+        with torch.device("meta"):
+            parameters = sum(parameter.numel() for parameter in GPT2(config).parameters())
+        masks = config.n_layer * config.n_ctx**2  # which these files hold, too
+        assert 0 < OFFICIAL_BYTES[name] - 4 * (parameters + masks) < 1e5  # their names
 
 
 TESTS = Path(__file__).parents[1]
@@ -157,7 +184,8 @@ def test_what_is_left_open_is_filled_in():
         "rule": "token", "coupling": None, "seed": 7,
         "device": "auto", "dtype": "float32", "layout": "auto", "compile": False,
         "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
-        "step": False, "json": False, "color": "auto", "quiet": False, "list_models": False}
+        "step": False, "rejected": False, "json": False, "color": "auto",
+        "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
     assert parse(["--mode", "baseline"]).draft is None
     for nothing_to_choose in (["--mode", "baseline"], ["--temperature", "0"],

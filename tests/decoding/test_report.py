@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from itertools import chain
 
 import pytest
 import torch
@@ -25,8 +26,8 @@ SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
 OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "tree", "max_new_tokens",
            "temperature", "top_k", "top_p", "rule", "coupling", "seed", "device", "dtype",
-           "layout", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step", "json",
-           "color", "quiet"}
+           "layout", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step",
+           "rejected", "json", "color", "quiet"}
 STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
          "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
          "prefill_seconds", "decode_seconds", "tokens_per_second"}
@@ -212,23 +213,44 @@ def test_a_draft_with_a_shorter_context_is_noted_once_in_one_line(tmp_path, caps
         assert all(note.startswith("note: the draft reads at most 16 tokens") for note in notes)
 
 
+def rounds_of(err):
+    """The lines of each round in a trace."""
+    body = err[err.index("round 1: "):err.index("\n\n")]
+    rounds = [block.splitlines() for block in re.split(r"^(?=round \d+: )", body, flags=re.M)[1:]]
+    assert [int(re.match(r"round (\d+)", lines[0])[1]) for lines in rounds] == list(
+        range(1, len(rounds) + 1))
+    assert max(len(line) for lines in rounds for line in lines) <= 80
+    return rounds
+
+
+ROW = r"(\d+(?:\.\d+)*) (\S.*?) {2,}"
+NUMBER = r"(\d[\d.e+-]*) *█* +"
+FATE = r"(accepted|REJECTED|not tested)"
+
+
+def matches(pattern, lines):
+    return [found.groups() for line in lines if (found := re.fullmatch(pattern, line))]
+
+
 def test_the_rounds_of_a_sampled_run_are_explained(generate):
     answer = generate("--trace", "--json", "--gamma", 3, "--mode", "speculative",
                       "--temperature", 0.5, "--seed", 3, "--ignore-eos", "--max-new-tokens", 60,
                       "Once")
     stats = parsed(answer)["speculative"]["stats"]
-    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
-    numbers = [int(re.match(r"round (\d+): ", line).group(1)) for line in lines]
-    assert numbers == list(range(1, stats["rounds"] + 1))
-    tests = re.findall(r"p (\S+) q (\S+) p/q (\S+) u (\S+) (kept|REJECTED)", "\n".join(lines))
+    rounds = rounds_of(answer.err)
+    assert len(rounds) == stats["rounds"]
+    rows = matches(ROW + NUMBER * 4 + FATE, chain(*rounds))
+    assert len(rows) == stats["drafted"]
+    tests = [numbers for *numbers, verdict in rows if verdict != "not tested"]
     assert len(tests) == stats["tested"]
-    for p, q, ratio, u, verdict in tests:
-        assert math.isclose(float(p) / float(q), float(ratio), rel_tol=0.02)
-        assert (float(u) < float(ratio)) == (verdict == "kept")
-    corrections = sum("residual" in line and "| correction " in line for line in lines)
-    assert corrections == stats["corrections"] > 0
-    assert sum("| bonus " in line for line in lines) == stats["bonuses"] > 0
-    assert "\n".join(lines).count("not tested") == stats["drafted"] - stats["tested"]
+    for _, _, q, p, ratio, u, verdict in rows:
+        q, p, ratio, u = map(float, (q, p, ratio, u))
+        assert p / q == pytest.approx(ratio, rel=0.05, abs=0.05)
+        assert verdict == "not tested" or (u < ratio) == (verdict == "accepted")
+    corrections = [lines for lines in rounds if any(line.startswith("residual") for line in lines)]
+    assert len(corrections) == stats["corrections"] > 0
+    assert all(any(line.startswith("correction") for line in lines) for lines in corrections)
+    assert sum(line.startswith("bonus") for line in chain(*rounds)) == stats["bonuses"] > 0
 
 
 def test_the_rounds_of_the_block_rule_are_explained(generate):
@@ -239,20 +261,20 @@ def test_the_rounds_of_the_block_rule_are_explained(generate):
     assert result["settings"]["rule"] == "block" and ", block rule, seed 3;" in answer.err
     assert stats["accepted_per_tested"] is None and stats["accepted_per_drafted"] > 0
     assert re.search(r"accepted/tested +n/a +n/a\n", answer.err)
-    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
-    overruled = 0
-    for line in lines:
-        tests = re.findall(r"p/q (\S+) P (\S+) h (\S+) u (\S+) (kept|REJECTED)", line)
-        P, passed = 1.0, 0
-        for i, (ratio, shown, h, u, _) in enumerate(tests, start=1):
-            P = min(1, P * float(ratio))
-            assert math.isclose(P, float(shown), rel_tol=0.03)
-            passed = i if float(u) < float(h) else passed
+    overruled = drafted = 0
+    for lines in rounds_of(answer.err):
+        tests = matches(ROW + NUMBER * 5 + FATE, lines)
+        drafted += len(tests)
+        before, passed = 1.0, 0
+        for i, (_, _, q, p, P, h, u, _) in enumerate(tests, start=1):
+            if float(q) > 0.05:  # three digits say little about the ratio of small numbers
+                assert min(1, before * float(p) / float(q)) == pytest.approx(float(P), abs=0.05)
+            before, passed = float(P), i if float(u) < float(h) else passed
         assert [verdict for *_, verdict in tests] == [
-            "kept" if i < passed else "REJECTED" for i in range(len(tests))]
-        overruled += any(float(u) >= float(h) for _, _, h, u, _ in tests[:passed])
-    assert overruled > 0  # a failed test that stopped nothing
-    assert "not tested" not in answer.err and "residual" in answer.err
+            "accepted" if i < passed else "REJECTED" for i in range(len(tests))]
+        overruled += any(float(u) >= float(h) for *_, h, u, _ in tests[:passed])
+    assert drafted == stats["drafted"] and overruled > 0  # a failed test that stopped nothing
+    assert "not tested" not in answer.err and "\nresidual " in answer.err
 
 
 @torch.no_grad()
@@ -260,21 +282,23 @@ def test_the_rounds_of_a_greedy_run_are_explained(pair, generate):
     answer = generate("--trace", "--json", "--mode", "speculative", *SHORT)
     model, text, verdicts = load_model(pair[1]), list(b"Once"), []
     tokens = parsed(answer)["speculative"]["tokens"]
-    for line in (line for line in answer.err.splitlines() if line.startswith("round ")):
-        tests = re.findall(r"(\S+) target (\S+) by \+(\S+) (kept|REJECTED)", line)
-        for drafted, choice, lead, verdict in tests:
+    for lines in rounds_of(answer.err):
+        for _, drafted, choice, lead, verdict in matches(
+                ROW + r"(\S.*?) {2,}" + r"([\d.e-]+) +" + FATE, lines):
+            if verdict == "not tested":
+                continue
             logits = model(torch.tensor([text]))[0, -1]
             rival = logits.topk(2).values[1] if drafted == choice else logits[to_id(drafted)]
-            assert float(lead) == pytest.approx((logits[to_id(choice)] - rival).item(), abs=0.0051)
-            assert (drafted == choice) == (verdict == "kept")
+            assert float(lead) == pytest.approx((logits[to_id(choice)] - rival).item(), abs=0.0011)
+            assert (drafted == choice) == (verdict == "accepted")
             text.append(tokens.pop(0))
             assert text[-1] == to_id(choice)
             verdicts.append(verdict)
-        if " bonus " in line:
+        if any(line.startswith("bonus ") for line in lines):
             text.append(tokens.pop(0))
-        before, after = map(int, re.search(r"target cache (\d+) -> (\d+)", line).groups())
+        before, after = map(int, re.search(r"target (\d+) -> (\d+)", "\n".join(lines)).groups())
         assert after == len(text) - 1 <= before
-    assert tokens == [] and set(verdicts) == {"kept", "REJECTED"}
+    assert tokens == [] and set(verdicts) == {"accepted", "REJECTED"}
 
 
 @pytest.mark.parametrize("shape, most", [("3x2", 6), ("2,2,1", 10)])
@@ -289,24 +313,31 @@ def test_the_rounds_of_a_tree_are_explained(generate, shape, most, chance):
     assert stats["drafted"] <= most * stats["rounds"] and len(stats["histogram"]) == 4
     drawn = chance != [] and "--coupling" not in chance
     assert result.get("identical") is (None if drawn else True)
-    lines = [line for line in answer.err.splitlines() if line.startswith("round ")]
-    assert len(lines) == stats["rounds"]
-    by_sibling = 0
-    for line in lines:
-        positions = re.findall(r"position \d+: (.*?) \|", line)
-        for position in positions:
-            if drawn:
-                tests = re.findall(r"p/q (\S+) u (\S+) (kept|REJECTED)", position)
-                assert all((float(u) < float(r)) == (v == "kept") for r, u, v in tests)
-                kept = [v for *_, v in tests if v == "kept"]
-                assert len(kept) == position.count("kept") <= 1
-                by_sibling += bool(kept) and len(tests) > 1
-            else:
-                assert position.startswith("target ") and position.count(" kept") <= 1
-            if " kept" not in position:
-                assert position is positions[-1] and "| correction " in line
+    rounds = rounds_of(answer.err)
+    assert len(rounds) == stats["rounds"]
+    accepted = shown = left = by_sibling = 0
+    for lines in rounds:
+        rows = matches(ROW + ".*?" + FATE, lines)
+        shown += len(rows)
+        left += sum(int(n) for n, in matches(r"(\d+) more on other branches, not tested", lines))
+        for _, _, q, p, ratio, u, verdict in matches(ROW + NUMBER * 4 + FATE, lines):
+            assert drawn and (float(u) < float(ratio)) == (verdict == "accepted")
+            assert float(p) / float(q) == pytest.approx(float(ratio), rel=0.1, abs=0.1)
+        kept = ""  # the name of the token that the next one follows
+        for depth in range(1, 4):
+            candidates = [(name, verdict) for name, _, verdict in rows
+                          if name.count(".") == depth - 1]
+            assert all(name.startswith(kept) for name, _ in candidates)
+            taken = [name for name, verdict in candidates if verdict == "accepted"]
+            accepted += len(taken)
+            if not taken:
+                assert not candidates or any(line.startswith("correction") for line in lines)
+                break
+            assert len(taken) == 1
+            by_sibling += not taken[0].endswith("1")
+            kept = taken[0] + "."
+    assert accepted == stats["accepted"] and shown + left == stats["drafted"]
     assert by_sibling > 0 or not drawn
-    assert sum(line.count(" kept") for line in lines) == stats["accepted"]
     assert len(tokens) == 60
 
 
@@ -317,21 +348,55 @@ def to_id(shown):
     return value[0] if len(value) == 1 else END_OF_TEXT
 
 
-def test_step_computes_a_round_only_when_enter_was_pressed(generate, capsys, monkeypatch):
-    class Keyboard:
-        def __init__(self):
-            self.presses, self.shown = 3, []
+class Keyboard:
+    """Someone who presses Enter so many times, and then Ctrl-D."""
 
-        def readline(self):
-            self.shown.append(capsys.readouterr().err.count("round "))
-            self.presses -= 1
-            return "\n" if self.presses >= 0 else ""
+    def __init__(self, presses, capsys):
+        self.presses, self.capsys, self.shown = presses, capsys, []
 
-        def isatty(self):
-            return False
+    def readline(self):
+        self.shown.append(self.capsys.readouterr().err)
+        self.presses -= 1
+        return "\n" if self.presses >= 0 else ""
 
-    keyboard = Keyboard()
+    def isatty(self):
+        return False
+
+
+def test_step_shows_a_round_in_three_stages(generate, capsys, monkeypatch):
+    keyboard = Keyboard(4, capsys)
     monkeypatch.setattr(sys, "stdin", keyboard)
-    stepped = generate("--step", "--mode", "speculative", *SHORT)
-    assert keyboard.shown == [0, 1, 1, 1]  # and then stdin has ended, and the rest comes at once
-    assert stepped.err.count("round ") > 1
+    rest = generate("--step", "--mode", "speculative", *SAMPLED, *SHORT).err
+    before, draft, target, verdict, second = keyboard.shown
+    assert "round" not in before and before.endswith("[Enter: draft] ")
+    assert "round 1: 4 tokens drafted\n" in draft
+    assert draft.endswith("[Enter: the target's answer] ")
+    assert re.search(r"^drafted +q$", draft, re.M)
+    assert re.search(r"^drafted +q +p +p/q +u$", target, re.M) and "verdict\n" not in target
+    assert not re.search("accepted|REJECTED|residual|bonus|caches", draft + target)
+    assert re.search(r"^drafted +q +p +p/q +u  verdict$", verdict, re.M)
+    assert re.search(r"round 1: \d of 4 drafted tokens accepted\n", verdict)
+    assert re.search(r"^drafted +q$", second, re.M)
+    # stdin has ended: the round that was begun, and all others, come whole and at once
+    assert re.match(r"\nround 2: \d of 4 drafted tokens accepted\n", rest)
+    assert "[Enter" not in rest and rest.count("round ") > 1
+
+
+def test_step_computes_a_round_only_when_enter_was_pressed(generate, capsys, monkeypatch):
+    computed = []
+
+    def watched(*arguments, **options):
+        for round in speculative_rounds(*arguments, **options):
+            computed.append(round)
+            yield round
+
+    class Counting(Keyboard):
+        def readline(self):
+            self.shown.append(len(computed))
+            return super().readline()
+
+    keyboard = Counting(4, capsys)
+    monkeypatch.setattr("decoding.cli.session.speculative_rounds", watched)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    generate("--step", "--mode", "speculative", *SAMPLED, *SHORT)
+    assert keyboard.shown[::2] == [0, 1, 1, 1, 2]

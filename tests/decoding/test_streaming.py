@@ -7,9 +7,11 @@ import sys
 import pytest
 
 from decoding.cli.console import wants_color
-from decoding.cli.streaming import LEGEND, STYLES, TextStream
+from decoding.cli.streaming import LEGEND, REJECTED, TextStream
+from decoding.cli.styles import STYLES
 from decoding.result import Round
 from weights import load_tokenizer
+from weights.terminal import Wrap
 
 TOKENIZER = load_tokenizer("tales-small")
 END_OF_TEXT = TOKENIZER.eot_token
@@ -83,9 +85,38 @@ def test_the_colour_says_where_a_token_came_from():
     colored = [(kept, "a"), (corrected, "c"), (kept, "b"), (bonus, "c"), (kept, "a")]
     assert stream(rounds, color=True)[-1] == "".join(f"{how}{text}{reset}" for how, text in colored)
     # told apart without colours, too
-    assert len({re.sub(r"[39]\d", "", style) for style in STYLES.values()}) == 3
+    seen = [STYLES[origin] for origin in ("accepted", "correction", "bonus", "rejected")]
+    assert len({re.sub(r"38;5;166|[39]\d", "", style) for style in seen}) == 4
     named = [(kept, "accepted"), (corrected, "correction"), (bonus, "bonus")]
     assert all(style + word in LEGEND for style, word in named)
+
+
+@pytest.mark.parametrize("color, shown", [
+    (True, " {accepted}the{reset} {rejected}the{reset}{correction}b{reset}"),
+    (False, " the ~~the~~b"),
+])
+@pytest.mark.parametrize("wrap", [None, 80])
+def test_what_was_rejected_is_shown_and_is_no_part_of_the_text(color, shown, wrap):
+    the, [b, line] = TOKENIZER.encode_single_token(" the"), as_bytes(b"b\n")
+    out = io.StringIO()
+    text = TextStream(out, TOKENIZER, END_OF_TEXT, color, wrap and Wrap(wrap), rejected=True)
+    text.write_round(Round([the, the, the], 1, b, "correction", (0, 0), None, None, 0.0))
+    text.end_line()
+    assert out.getvalue() == shown.format(**STYLES, reset="\033[0m") and text.text == " theb"
+    for token in (line, END_OF_TEXT, *as_bytes(b"\xff")):  # none of them ends anything
+        text.write_round(Round([token], 0, b, "correction", (0, 0), None, None, 0.0))
+    text.close()
+    assert text.text == " thebbbb" and "\n" not in out.getvalue()
+    assert COLORS.sub("", out.getvalue()).replace("~~", "").endswith(
+        "the theb\\nb<|endoftext|>b\ufffdb")
+
+
+def test_the_program_shows_what_was_rejected(generate):
+    options = ["--mode", "speculative", "--temperature", 1, "--seed", 3, "--max-new-tokens", 40]
+    plain, shown = generate(*options), generate(*options, "--rejected")
+    colored = generate(*options, "--rejected", "--color", "always")
+    assert "~~" in shown.out and re.sub("~~.*?~~", "", shown.out).split() == plain.out.split()
+    assert STYLES["rejected"] in colored.out and REJECTED in colored.err
 
 
 def test_no_space_before_a_word_is_underlined():
@@ -110,7 +141,7 @@ def test_when_there_is_colour(monkeypatch, terminal, choice, variables, colored)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    assert wants_color(choice) == colored
+    assert wants_color(choice, sys.stdout) == colored
 
 
 def test_the_program_streams_exactly_the_text(generate):

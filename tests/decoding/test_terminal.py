@@ -11,7 +11,8 @@ import sys
 import pytest
 
 from decoding.cli.report import table
-from decoding.cli.streaming import STYLES, TextStream
+from decoding.cli.streaming import TextStream
+from decoding.cli.styles import STYLES
 from decoding.result import Generation, Round
 from tests.commands import PROGRAM, ROOT, environment
 from weights import load_tokenizer
