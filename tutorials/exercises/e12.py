@@ -126,7 +126,8 @@ ROUNDS = [round_of([0, 1], [A, B], [B, C, A]), round_of([0, 0], [A, A], [B, B, C
           round_of([2, 1, 0], [B, C, A], [A, A, C, B]), round_of([1], [C], [A, B]),
           round_of([], [], [A]), round_of([0, 1], [A, B], [A, B, C]),
           round_of([2, 1, 1], [A, A, A], [B, C, C, A]),
-          round_of([0, 2], [A, E], [F, D, A]), round_of([0, 2, 2], [A, E, E], [F, D, D, B])]
+          round_of([0, 0], [F, D], [D, F, A]), round_of([0, 2], [A, E], [F, D, A]),
+          round_of([0, 2, 2], [A, E, E], [F, D, D, B])]
 
 
 def check_my_block_rule(answer, seed=None) -> str:
