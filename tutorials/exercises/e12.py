@@ -37,7 +37,8 @@ def check_chances_to_keep(answer, seed=None) -> str:
         return wrong
 
     def more(rng):
-        return [rng.choice([0.5, 1.0, 2.0]) * rng.uniform(0.5, 2) for _ in range(rng.randint(3, 6))],
+        n = rng.randint(3, 6)
+        return [rng.choice([0.5, 1.0, 2.0]) * rng.uniform(0.5, 2) for _ in range(n)],
 
     known = [Mistake(running(lambda ratio: ratio), "all the ratios are multiplied and only the "
                      "product is capped at 1: an early surplus pays for a later lack", EXHIBITS),
@@ -58,7 +59,8 @@ def check_chance_to_end_here(answer, seed=None) -> str:
     def more(rng):
         return torch.tensor(rng.random(), dtype=torch.float64), *dice(rng)
 
-    cases = [(torch.tensor(P, dtype=torch.float64), p, q) for p, q in CASES for P in (0.5, 0.9, 1.0)]
+    cases = [(torch.tensor(P, dtype=torch.float64), p, q)
+             for p, q in CASES for P in (0.5, 0.9, 1.0)]
     known = [Mistake(lambda P, p, q: P, "u is compared with P: it is the wanted chance to keep so "
                      "many tokens or more, and the later tests keep some of them already",
                      EXHIBITS),
@@ -105,8 +107,8 @@ def check_tokens_of_a_round(answer, seed=None) -> str:
 
     cases = [(torch.tensor(p, dtype=torch.float64), torch.tensor(q, dtype=torch.float64), gamma)
              for p, q, gamma in COINS]
-    known = [Mistake(lambda p, q, gamma: truth(p, q, gamma, accept_sampled), "the token rule judges "
-                     "the draft: its expectation is 1 + alpha + ... + alpha^gamma", WORSE),
+    known = [Mistake(lambda p, q, gamma: truth(p, q, gamma, accept_sampled), "the token rule "
+                     "judges the draft: its expectation is 1 + alpha + ... + alpha^gamma", WORSE),
              Mistake(lambda p, q, gamma: truth(p, q, gamma) - 1, "the target's own token is "
                      "forgotten", WORSE)]
     return check(answer, truth, cases + fresh(seed, more), known=known)
