@@ -141,12 +141,12 @@ def check_my_block_rule(answer, seed=None) -> str:
 
     def enumerated(rule: Callable) -> Callable:
         """Return a function of a round: {(n, token): the probability that the rule says so}."""
-        def verdicts(drafted, q, p):
+        def my_block_rule(drafted, q, p):
             def program(generator):
                 verdict = rule(drafted, q, p, generator)
                 return verdict.n.item(), verdict.token.item()
             return distribution_of(program)
-        return verdicts
+        return my_block_rule
 
     wrong = mistakes_of_blocks
     known = [Mistake(enumerated(rule), words, see) for rule, words, see in (

@@ -11,6 +11,7 @@ from decoding.walks import walk, walk_drawn
 from model.batch_cache import BatchCache, Block
 from model.kv_cache import KVCache
 from model.tree import tree_place
+from tutorials.comparing import kind
 from tutorials.exercises.e03 import CASES
 from tutorials.grading import Mistake, check, dice, die, fresh
 
@@ -43,9 +44,12 @@ def check_who_sees_whom(answer, seed=None) -> str:
              Mistake(wrong(self_and_parent), "the parent is seen, and its ancestors are not", MASK),
              Mistake(lambda parents: truth(parents) - torch.eye(len(parents)), "a token does not "
                      "see itself", MASK)]
-    return check(lambda parents: as_numbers(answer(parents)), truth,
-                 [(parents,) for parents in TREES] + fresh(seed, some_parents), known=known,
-                 of=answer)
+
+    def who_sees_whom(parents):
+        return as_numbers(answer(parents))
+
+    return check(who_sees_whom, truth, [(parents,) for parents in TREES]
+                 + fresh(seed, some_parents), known=known, of=answer)
 
 
 def as_numbers(value):
@@ -119,8 +123,8 @@ def token_of(rule: Callable) -> Callable:
 
 
 def check_token_of_a_place(answer, seed=None) -> str:
-    def yours(ids, p, q):
-        return distribution_of(lambda generator: int(answer(ids, p, q, generator)))
+    def token_of_a_place(ids, p, q):
+        return distribution_of(lambda generator: as_token(answer(ids, p, q, generator)))
 
     def more(rng):
         ids = rng.sample(range(4), 3)
@@ -139,7 +143,17 @@ def check_token_of_a_place(answer, seed=None) -> str:
          "p, not from what is left", RULE),
         (walk, "a token of the target's is drawn and looked for among the candidates: that is "
          "right for chosen ones, and drawn ones are kept more often", CHOSEN))]
-    return check(yours, token_of(walk_drawn), cases + fresh(seed, more), known=known, of=answer)
+    return check(token_of_a_place, token_of(walk_drawn), cases + fresh(seed, more),
+                 known=known, of=answer)
+
+
+def as_token(value):
+    """Return a token, which may be a tensor with one id, as an int."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        return int(value)
+    if not isinstance(value, int):
+        raise TypeError(f"returns {kind(value)}, not one token")
+    return value
 
 
 def check_visible_columns(answer, seed=None) -> str:
@@ -165,8 +179,11 @@ def check_visible_columns(answer, seed=None) -> str:
              Mistake(no_time, "a token sees the new ones after it, too", BATCH),
              Mistake(lambda lengths, T: truth([max(0, n - 1) for n in lengths], T), "a token does "
                      "not see itself", BATCH)]
-    return check(lambda lengths, T: as_numbers(answer(lengths, T)), truth,
-                 cases + fresh(seed, more), known=known, of=answer)
+
+    def visible_columns(lengths, T):
+        return as_numbers(answer(lengths, T))
+
+    return check(visible_columns, truth, cases + fresh(seed, more), known=known, of=answer)
 
 
 def check_speedup_of_a_batch(answer, seed=None) -> str:
