@@ -164,8 +164,11 @@ def draw_tree(axes: Axes, paths: dict[tuple[str, ...], list[float]]) -> None:
     axes.axis("off")
 
 
-def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
-    """Draw what each new token may look at: `start` cached positions, then the new ones."""
+def draw_mask(axes: Axes, mask: Tensor, start: int, positions: list[int] | None = None) -> None:
+    """Draw what each new token may look at: `start` cached positions, then the new ones.
+
+    positions: of the new tokens, where they do not stand one after the other.
+    """
     for y, row in enumerate(mask.tolist()):
         for x, visible in enumerate(row):
             fate = "nothing" if not visible else "settled" if x < start else "the target's own"
@@ -173,7 +176,11 @@ def draw_mask(axes: Axes, mask: Tensor, start: int) -> None:
     axes.set(xlim=(-0.6, len(mask[0]) - 0.4), ylim=(len(mask) - 0.4, -0.6), aspect="equal",
              xlabel="position that is looked at", ylabel="new token")
     axes.set_xticks(range(len(mask[0])))
-    axes.set_yticks(range(len(mask)), [str(start + y) for y in range(len(mask))])
+    labels = [str(start + y) for y in range(len(mask))]
+    if positions is not None:
+        axes.set(xlabel="row of the cache that is looked at")
+        labels = [f"{y}, at position {at}" for y, at in enumerate(positions)]
+    axes.set_yticks(range(len(mask)), labels)
 
 
 @torch.no_grad()

@@ -148,7 +148,7 @@ def test_what_the_tutor_points_at_is_there(monkeypatch):
     assert len(mistakes) > 100
     for mistake in mistakes:
         number, heading = mistake.see.split(" ", 1)
-        assert heading in headings[f"0{number}"], mistake
+        assert heading in headings[number.zfill(2)], mistake
 
 
 # The grading itself
