@@ -1,4 +1,6 @@
 """Pictures for notebooks 12 and 13: blocks of tokens, trees of them, and several texts at once."""
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
@@ -6,9 +8,10 @@ from decoding import Round
 from decoding.drafters.tree import Tree
 from tutorials.drawing import CELLS, arrow, draw_word, word
 
-KEPT = ({"facecolor": "#fbe3cf", "edgecolor": "#b4510c", "hatch": "xx"},
-        {"facecolor": "#d5efd5", "edgecolor": "black", "hatch": ".."},
-        {"facecolor": "#8fcf8f", "edgecolor": "black"})  # 0, 1, 2 tokens
+KEPT: tuple[dict[str, Any], ...] = (
+    {"facecolor": "#fbe3cf", "edgecolor": "#b4510c", "hatch": "xx"},
+    {"facecolor": "#d5efd5", "edgecolor": "black", "hatch": ".."},
+    {"facecolor": "#8fcf8f", "edgecolor": "black"})  # 0, 1, 2 tokens
 
 
 def draw_verdicts(axes: Axes, verdicts: dict[str, tuple[float, list[float]]]) -> None:
@@ -27,8 +30,8 @@ def draw_verdicts(axes: Axes, verdicts: dict[str, tuple[float, list[float]]]) ->
     axes.set(xlim=(0, 1), ylim=(0, 1), ylabel="chance, given the draft")
     axes.set_xlabel("the draft; as wide as it is likely", labelpad=22)
     axes.set_xticks([])
-    axes.legend(handles=[Patch(label=f"{n} kept", **KEPT[n]) for n in (0, 1, 2)], loc="upper left",
-                bbox_to_anchor=(1, 1))
+    handles = [Patch(label=f"{n} kept", **KEPT[n]) for n in (0, 1, 2)]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def draw_branches(axes: Axes, tree: Tree, tokenizer, path: list[int]) -> None:

@@ -8,7 +8,7 @@ from decoding.proof import mistakes_of_trees
 from decoding.proof.enumerate import distribution_of
 from decoding.sampling import UNCHANGED
 from decoding.walks import walk, walk_drawn
-from model.batch_cache import BatchCache, Block
+from model.batch_cache import BatchCache, BatchSlots
 from model.kv_cache import KVCache
 from model.tree import tree_place
 from tutorials.comparing import kind
@@ -161,7 +161,7 @@ def check_visible_columns(answer, seed=None) -> str:
         cache = BatchCache(KVCache(1, 1, 1, max(lengths) + T, batch=len(lengths)))
         cache.add(len(lengths))
         cache.lengths = list(lengths)
-        return (Block(cache, T, 0).mask[:, 0] == 0).double()  # (B, T, S)
+        return (BatchSlots(cache, T, 0).mask[:, 0] == 0).double()  # (B, T, S)
 
     def padded(lengths, T):
         return truth([max(lengths)] * len(lengths), T)

@@ -33,7 +33,7 @@ def tokens_of_a_round(p, q, gamma):
     """
     chances, tokens = {1.0: 1.0}, 1.0  # {P: its probability}
     for _ in range(gamma):
-        after = {}
+        after: dict[float, float] = {}
         for P, chance in chances.items():
             for p_x, q_x in zip(p.tolist(), q.tolist()):
                 if q_x > 0:

@@ -16,7 +16,7 @@ def who_sees_whom(parents):
 
 def where_they_stand(parents, start):
     """One position after the parent; the text's own tokens stand at 0 .. start - 1."""
-    positions = []
+    positions: list[int] = []
     for parent in parents:
         positions.append(start if parent < 0 else positions[parent] + 1)
     return positions
