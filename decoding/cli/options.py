@@ -6,6 +6,7 @@ import argparse
 import math
 import secrets
 import sys
+from pathlib import Path
 
 from decoding.gamma import DEFAULT_GAMMA
 from weights.console import (
@@ -75,6 +76,8 @@ def make_parser() -> OneLineParser:
         help="read <|endoftext|> in the prompt as the token, not as text")
     add("--trace", action="store_true", help="explain each round in one line")
     add("--step", action="store_true", help="--trace, and wait for Enter before each round")
+    add("--record", metavar="FILE",
+        help="also write the rounds into FILE, to be shown again (see decoding/recording.py)")
     add("--json", action="store_true", help="print one JSON object instead of the text")
     add("--color", choices=["auto", "always", "never"], default="auto",
         help="colour each token by where it came from (default: on a terminal)")
@@ -118,12 +121,14 @@ def refuse(options: argparse.Namespace) -> str | None:
         return "--quiet would silence the comparison; add --json, or choose another --mode"
     if options.compile and options.no_cache:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
+    if options.record is not None and not Path(options.record).absolute().parent.is_dir():
+        return f"there is no folder for --record {options.record}; make it first"
     if options.temperature == 0:
         for name in ("seed", "top_k", "top_p", "coupling"):
             if getattr(options, name) is not None:
                 return f"{flag(name)} does nothing in greedy mode; set a --temperature above 0"
     if options.mode == "baseline":
-        for name in ("draft", "gamma", "trace", "step"):
+        for name in ("draft", "gamma", "trace", "step", "record"):
             said = getattr(options, name)
             if said is not None and said is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"

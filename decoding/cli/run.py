@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 from decoding.cli.console import Console
 from decoding.cli.prompt import Prompt
@@ -13,6 +14,7 @@ from decoding.cli.streaming import LEGEND, TextStream
 from decoding.cli.trace import explain
 from decoding.compare import first_difference, identity_line
 from decoding.gamma import most
+from decoding.recording import write_recording
 from decoding.result import Generation, Round
 
 
@@ -24,6 +26,9 @@ def run(options: argparse.Namespace, prompt: Prompt) -> None:
         session = Session(options, prompt)
         introduce(session, console)
         runs = decode(session, console)
+        if options.record is not None:
+            write_recording(Path(options.record), prompt.ids, runs["speculative"],
+                            session.settings(), prompt.tokenizer)
         result = report(session, runs, console)
         if options.json:
             print(json.dumps(result, allow_nan=False))

@@ -15,8 +15,10 @@ IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
 
 def join() -> str:
     """Return the page."""
-    page = read("page.html").replace("/* style.css */", read("style.css"))
-    return page.replace("// main.js and what it imports", script())
+    page = read("page.html").replace("/* style.css */\n", read("style.css"))
+    for path in FOLDER.glob("*.json"):  # < could end the element that it stands in
+        page = page.replace(f"\n{path.name}\n", "\n" + read(path.name).replace("<", "\\u003c"))
+    return page.replace("// main.js and what it imports\n", script())
 
 
 def script() -> str:

@@ -1,6 +1,7 @@
 // Panel 1: two dice one can drag, a rule one can change, and what comes out.
 
 import { declare } from "./address.js";
+import { testBar } from "./cards.js";
 import { count, outcome, roll, RULES, total_variation } from "./dice.js";
 import { byId, clamp, element, percent, shown } from "./dom.js";
 import { SeededGenerator } from "./random.js";
@@ -298,12 +299,6 @@ function describe({ rolls, counts }, p, out) {
   const rolled = counts.map((n) => n / rolls);
   return `${rolls.toLocaleString("en")} rolls are ${total_variation(rolled, p).toFixed(4)} from p, and `
     + `${total_variation(rolled, out).toFixed(4)} from what this rule gives.`;
-}
-
-function testBar(u, chance) {
-  return element("div", { class: "tests", role: "img", "aria-label": `u ${u.toFixed(3)}` },
-    element("div", { class: "pass", style: `width:${100 * Math.min(1, chance)}%` }),
-    element("div", { class: "u", style: `left:${100 * u}%` }));
 }
 
 function normalised(row, n) {

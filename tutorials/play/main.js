@@ -4,8 +4,9 @@ import { readAddress, writeAddress } from "./address.js";
 import { outcome, RULES } from "./dice.js";
 import { Die } from "./die.js";
 import { byId, element } from "./dom.js";
+import { Rounds } from "./rounds.js";
 
-const panels = { die: new Die(change) };
+const panels = { die: new Die(change), rounds: new Rounds(change) };
 let state = readAddress();
 
 function change(fields) {
