@@ -5,8 +5,9 @@ import { outcome, RULES } from "./dice.js";
 import { Die } from "./die.js";
 import { byId, element } from "./dom.js";
 import { Rounds } from "./rounds.js";
+import { Rows } from "./rows.js";
 
-const panels = { die: new Die(change), rounds: new Rounds(change) };
+const panels = { die: new Die(change), rounds: new Rounds(change), rows: new Rows(change) };
 let state = readAddress();
 
 function change(fields) {
@@ -51,4 +52,4 @@ addEventListener("hashchange", () => {
 });
 show();
 
-globalThis.play = { outcome, RULES }; // for the browser's console, and for the tests
+globalThis.play = { outcome, panels, RULES }; // for the browser's console, and for the tests
