@@ -1,4 +1,4 @@
-"""The page tutorials/play.html in a real browser: what it computes, and what one can do on it.
+"""The page tutorials/play.html in a real browser: what it computes, what one can do on it.
 
 Needs the Python package playwright and a Chromium, Debian's for one.
 """
@@ -15,12 +15,16 @@ from decoding.generate import main
 from decoding.proof import mistakes
 from decoding.proof.enumerate import distribution_of
 from decoding.random import draw
+from decoding.sampling import Sampling, to_probs
+from decoding.theory import expected_speedup
 from tutorials.play.__main__ import PAGE, join
+from tutorials.play.store import KEPT, STORY
+from weights import load_model, load_tokenizer
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
                None)
 pytestmark = pytest.mark.slow
-needs_a_browser = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium to show the page")
+needs_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium to show the page in")
 
 # name in the page's address: rule, dice drafted in a round
 RULES = {
@@ -203,6 +207,12 @@ def test_a_bad_address_is_made_good(visit, address):
     assert visit(address).locator("#die-verdict").inner_text().startswith("✓")
 
 
+@needs_a_browser
+def test_less_or_equal_is_not_called_right_where_p_forbids_a_face(visit):
+    verdict = visit("#rule=leq&p=0,0.5,0.5&q=0.2,0.4,0.4").locator("#die-verdict").inner_text()
+    assert "error is 0, yet A can come out" in verdict
+
+
 # Round by round
 
 
@@ -273,7 +283,8 @@ def test_a_recording_can_be_chosen_too(visit, recording):
 @needs_a_browser
 @pytest.mark.parametrize("text, words", [
     ("no JSON", "run.json is no recording"), ("null", "run.json is no recording"),
-    ('{"recording": 1, "rounds": [{}], "prompt": [], "gamma": 1, "settings": {}}', "is no recording"),
+    ('{"recording": 1, "rounds": [{}], "prompt": [], "gamma": 1, "settings": {}}',
+     "run.json is no recording"),
     ('{"recording": 1, "rounds": []}', "run.json is no recording"),
     ('{"recording": 7, "rounds": []}', "recording of version 7, but this page reads version 1"),
 ])
@@ -318,11 +329,110 @@ def test_both_caches_follow_the_rewind(visit):
             assert cells.locator(".dropped").count() == before - after
 
 
+# Real rows
+
+
+@pytest.fixture(scope="module")
+def logits():
+    """What both models say along the story: (T, n_vocab) each."""
+    ids = torch.tensor([load_tokenizer("tales-large").encode(STORY)])
+    with torch.no_grad():
+        return [load_model(name).forward(ids)[0] for name in ("tales-large", "tales-small")]
+
+
+@needs_a_browser
+@pytest.mark.parametrize("temperature, top_k, top_p", [
+    (1, None, None), (0.2, None, None), (2, None, None), (0.8, 50, None), (1.5, 200, None),
+    (1, None, 0.9), (0.7, 20, 0.5)])
+def test_the_stored_rows_give_what_the_models_give(visit, logits, temperature, top_k, top_p):
+    page = visit(f"#panel=rows&T={temperature}&topk={top_k or 0}&topp={top_p or 1}")
+    found = page.evaluate("play.panels.rows.overlaps")
+    p, q = (to_probs(rows, Sampling(temperature, top_k, top_p)) for rows in logits)
+    uncut = torch.tensor(page.evaluate("play.panels.rows.uncut"))
+    if top_p is not None:  # the page says where a nucleus is larger than what is stored
+        larger = torch.maximum((p > 0).sum(-1), (q > 0).sum(-1)) > KEPT
+        assert torch.equal(uncut, larger) and uncut.sum() < 20
+    wanted = torch.minimum(p, q).sum(-1)
+    assert torch.allclose(torch.tensor(found)[~uncut], wanted.float()[~uncut], atol=1e-4)
+    page.keyboard.press("ArrowRight")
+    rows = page.evaluate("play.panels.rows.row(4)")
+    for name, row in (("p", p[4]), ("q", q[4])):
+        shown = torch.tensor(rows[name], dtype=row.dtype)
+        assert torch.allclose(shown, row[rows["ids"]], atol=1e-5)
+    assert f"= {found[4]:.2f}" in page.locator("#rows-about").inner_text()
+
+
+@needs_a_browser
+def test_a_token_of_the_story_can_be_chosen(visit):
+    page = visit("#panel=rows")
+    page.get_by_role("button", name=" forest").first.click()
+    assert "forest”: Σ" in page.locator("#rows-about").inner_text()
+    assert page.locator("#rows-bars .pair").count() == 12
+
+
+# When does it pay?
+
+
+@needs_a_browser
+def test_the_formulas_are_those_of_the_theory(visit):
+    numbers = random.Random(0)
+    cases = [[numbers.random(), numbers.randrange(1, 13), numbers.random(), 1 + numbers.random()]
+             for _ in range(100)]
+    page = visit("#panel=pays")
+    found = page.evaluate("cases => cases.map((case_) => play.expected_speedup(...case_))", cases)
+    for case, speedup in zip(cases, found):
+        assert abs(speedup - expected_speedup(*case)) < 1e-12
+    even = page.evaluate("cases => cases.map(([_, ...rest]) => play.break_even(...rest) ?? null)",
+                         cases)
+    assert None in even
+    for (_, *rest), alpha in zip(cases, even):
+        if alpha is None:
+            assert expected_speedup(1, *rest) < 1
+        else:
+            assert abs(expected_speedup(alpha, *rest) - 1) < 1e-9
+
+
+@needs_a_browser
+def test_the_best_gamma_is_named(visit):
+    page = visit("#panel=pays&alpha=0.8&c=0.1&v=1.2&gamma=2")
+    best = max(range(1, 13), key=lambda gamma: expected_speedup(0.8, gamma, 0.1, 1.2))
+    speedup = expected_speedup(0.8, best, 0.1, 1.2)
+    assert f"best γ is {best}: {speedup:.2f} times" in page.locator("#pays-best").inner_text()
+    assert visit("#panel=pays&alpha=0.1&c=0.9").get_by_text("No γ pays").is_visible()
+
+
+@needs_a_browser
+def test_the_presets_are_what_was_measured(visit):
+    """Their dots are numbers of the benchmark's tables, which stand in its README."""
+    readme = (PAGE.parents[1] / "decoding" / "bench" / "README.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| ([01]) \| ([123468]) \| ([\d.]+) \|.*\| 12 \|$", readme, re.MULTILINE)
+    measured = [float(speedup) for _, _, speedup in tables]
+    page = visit("#panel=pays")
+    for i in range(4):
+        page.keyboard.press(" ")
+        labels = [bar.get_attribute("aria-label")
+                  for bar in page.locator("#pays-chart .bar").all()]
+        dots = [float(label.split("measured ")[1]) for label in labels if "measured" in label]
+        machine, temperature = divmod((i + 2) % 4, 2)
+        start = 12 * machine + 6 * temperature
+        assert dots == measured[start:start + 6]
+
+
+@needs_a_browser
+def test_a_panel_is_chosen_by_its_number(visit):
+    page = visit()
+    for number, name in enumerate(["die", "rounds", "rows", "pays"], start=1):
+        page.keyboard.press(str(number))
+        visible = [panel for panel in ("die", "rounds", "rows", "pays")
+                   if page.locator(f"#{panel}").is_visible()]
+        assert visible == [name]
+
+
 @needs_a_browser
 @pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
 @pytest.mark.parametrize("address", [
     "#rule=redraw&rolls=10000", "#p=1,1,1,1,1,1,1,1&q=2,1,1,1,1,1,1,1",
-    "#panel=rounds&gamma=8&round=3&stage=2"])
+    "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rows&position=2&T=2", "#panel=pays"])
 def test_a_panel_fits(visit, address, width, height):
     page = visit(address)
     page.set_viewport_size({"width": width, "height": height})

@@ -4,10 +4,14 @@ import { readAddress, writeAddress } from "./address.js";
 import { outcome, RULES } from "./dice.js";
 import { Die } from "./die.js";
 import { byId, element } from "./dom.js";
+import { Pays } from "./pays.js";
 import { Rounds } from "./rounds.js";
 import { Rows } from "./rows.js";
+import { break_even, expected_speedup } from "./theory.js";
 
-const panels = { die: new Die(change), rounds: new Rounds(change), rows: new Rows(change) };
+const panels = {
+  die: new Die(change), rounds: new Rounds(change), rows: new Rows(change), pays: new Pays(change),
+};
 let state = readAddress();
 
 function change(fields) {
@@ -52,4 +56,4 @@ addEventListener("hashchange", () => {
 });
 show();
 
-globalThis.play = { outcome, panels, RULES }; // for the browser's console, and for the tests
+globalThis.play = { break_even, expected_speedup, outcome, panels, RULES }; // for the browser's console, and for the tests

@@ -54,7 +54,9 @@ export class Rows {
     this.state = state;
     const key = `${state.T} ${state.topk} ${state.topp}`;
     if (this.key !== key) {
-      this.overlaps = this.stored.positions.map((_, i) => this.row(i).overlap);
+      const rows = this.stored.positions.map((_, i) => this.row(i));
+      this.overlaps = rows.map(({ overlap }) => overlap);
+      this.uncut = rows.map(({ uncut }) => uncut);
       this.key = key;
     }
     this.drawControls();
@@ -70,7 +72,8 @@ export class Rows {
     const q = to_probs(draft, restQ, T, topk, topp);
     const kept = p.probs.reduce((total, px, x) => total + Math.min(px, q.probs[x]), 0);
     const others = p.others > 0 && q.others > 0 ? restBoth : 0;
-    return { ids, p: p.probs, q: q.probs, overlap: kept + others };
+    const uncut = topp < 1 && p.others + q.others > 0; // top-p would need more than is stored
+    return { ids, p: p.probs, q: q.probs, overlap: kept + others, uncut };
   }
 
   drawControls() {
@@ -88,12 +91,15 @@ export class Rows {
   drawStory() {
     this.tokens.forEach(({ bar, button }, i) => {
       bar.style.height = `${26 * this.overlaps[i]}px`;
+      bar.classList.toggle("hollow", this.uncut[i]);
       button.setAttribute("aria-current", i === this.state.position);
       button.setAttribute("aria-label", `${this.stored.story[i]}, after it ${shown(this.overlaps[i])}`);
     });
     const mean = this.overlaps.reduce((total, value) => total + value, 0) / this.overlaps.length;
     byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: so many `
-      + "drafted tokens the rule keeps when their turn comes.";
+      + "drafted tokens the rule keeps when their turn comes."
+      + (this.uncut.includes(true) ? " Hollow bars: top-p would need more tokens than are stored, and cuts "
+        + "nothing there." : "");
   }
 
   drawRow() {
@@ -122,10 +128,10 @@ export class Rows {
 
 function pairOfBars(text, p, q, top) {
   const both = Math.min(p, q);
-  const bar = (name, value, excess) => element("div", { class: "lie" },
-    element("div", { class: "kept", style: `width:${(84 * both) / top}%` }),
-    element("div", { class: excess, style: `width:${(84 * (value - both)) / top}%` }),
-    element("span", { class: name }, ` ${shown(value)}`));
+  const part = (fate, size) => (size <= 0 ? ""
+    : element("div", { class: fate, style: `width:${(84 * size) / top}%` }));
+  const bar = (name, value, excess) => element("div", { class: "lie" }, part("kept", both),
+    part(excess, value - both), element("span", { class: name }, ` ${shown(value)}`));
   return element("div", { class: "pair" }, element("b", { class: "token" }, visible(text)),
     element("div", {}, bar("q", q, "thrown"), bar("p", p, "third")));
 }

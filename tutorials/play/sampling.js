@@ -18,10 +18,12 @@ export function keep_top_k(probs, k) {
   return [keep(probs, mostLikely(probs).slice(0, k)), 0];
 }
 
-// Keep the fewest most likely tokens whose mass reaches p. Where the stored ones do not reach it, all
-// others are kept with them, as one.
+const STORED = 200; // the most likely tokens of each model that store.py keeps, KEPT there
+
+// Keep the fewest most likely tokens whose mass reaches p. Where the stored ones do not reach it,
+// nothing is cut, which the page says.
 export function keep_top_p(probs, others, p) {
-  const order = mostLikely(probs);
+  const order = mostLikely(probs).slice(0, STORED);
   let mass = 0;
   let count = 0;
   while (mass < p && count < order.length) {

@@ -20,13 +20,13 @@ from weights import load_model, load_tokenizer
 
 GAMMAS = range(1, 9)
 PROMPT = "Once upon a time"
-OPTIONS = ["--mode", "speculative", "--max-new-tokens", "40", "--temperature", "0.8", "--seed", "15",
-           "--quiet"]
+OPTIONS = ["--mode", "speculative", "--max-new-tokens", "40", "--temperature", "0.8",
+           "--seed", "15", "--quiet"]
 
-STORY = ("Once upon a time there was a poor woodcutter who lived with his wife and his two children "
-         "at the edge of a great forest. One day, when there was nothing left to eat in the house, "
-         "the boy said to his sister, \"Do not cry. I will go out into the forest, and ask the old "
-         "woman for some bread.\" So he took his")
+STORY = ("Once upon a time there was a poor woodcutter who lived with his wife and his two "
+         "children at the edge of a great forest. One day, when there was nothing left to eat in "
+         "the house, the boy said to his sister, \"Do not cry. I will go out into the forest, and "
+         "ask the old woman for some bread.\" So he took his")
 KEPT = 200
 TEMPERATURES = [n / 10 for n in range(2, 21)]
 
@@ -57,7 +57,8 @@ def position(target: Tensor, draft: Tensor) -> dict:
         p, q = (to_probs(logits, Sampling(temperature)) for logits in (target, draft))
         rows = torch.stack([p, q, torch.minimum(p, q)])  # (3, n_vocab)
         rest.append(rounded(rows.index_fill(1, kept, 0).sum(1).tolist()))
-    return {"ids": kept.tolist(), "target": packed(target[kept]), "draft": packed(draft[kept]), "rest": rest}
+    return {"ids": kept.tolist(), "target": packed(target[kept]), "draft": packed(draft[kept]),
+            "rest": rest}
 
 
 def packed(numbers: Tensor) -> str:

@@ -53,9 +53,10 @@ const REASONS = {
   leq({ p, q, names }) {
     const x = p.findIndex((px, i) => px === 0 && q[i] > 0);
     const words = "u ≤ p/q in place of u < p/q: it matters only where u = p/q exactly, which has "
-      + "probability 0. But a computer’s u has 24 to 53 bits, so it is 0 now and then, and ";
-    return x === -1 ? `${words}a face with p = 0 is then kept. Drag a p to 0.`
-      : `${words}then ${names[x]} is kept, which p forbids. No count of rolls shows it.`;
+      + "probability 0. But a computer’s u is a multiple of 2 to the −24 or −53, so it is 0 now and then, "
+      + "and then ";
+    return x === -1 ? `${words}a face with p = 0 is kept. Drag a p down to 0.`
+      : `${words}${names[x]} is kept. Ten thousand rolls will not show it.`;
   },
 };
 
