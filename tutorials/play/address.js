@@ -1,4 +1,5 @@
-// The state of the page is its address, as in play.html#rule=redraw&p=0.4,0.6: a slide can link to it.
+// The state of the page is its address, as in play.html#rule=redraw&gamma=4, so that a slide can
+// link to it.
 
 export const DEFAULTS = { panel: "die" };
 

@@ -10,7 +10,8 @@ const MARKS = { accepted: "✓ accepted", rejected: "✗ rejected", "not tested"
 // stage 0: drafted, with q. 1: with p. 2: with u and the verdict.
 export function card({ text, q, p, u }, fate, stage) {
   const decided = stage === 2;
-  const name = element(decided && fate === "rejected" ? "s" : "span", { class: "token" }, visible(text));
+  const tag = decided && fate === "rejected" ? "s" : "span";
+  const name = element(tag, { class: "token" }, visible(text));
   const made = element("div", { class: `card ${decided ? fate : "drafted"}` }, name,
     meter("q", q, "draft"));
   if (stage >= 1) made.append(meter("p", p, "target"));
@@ -21,7 +22,9 @@ export function card({ text, q, p, u }, fate, stage) {
 }
 
 function test(u, ratio) {
-  if (typeof u !== "number") return [element("div", {}, ratio > 0 ? "target’s choice" : "not its choice")];
+  if (typeof u !== "number") {
+    return [element("div", {}, ratio > 0 ? "target’s choice" : "not its choice")];
+  }
   return [element("div", {}, `u = ${shown(u)}`), testBar(u, ratio)];
 }
 
@@ -52,24 +55,28 @@ export function visible(text) {
 }
 
 export function textOf(tokens) {
-  return tokens.map(({ text, fate }) => element("span", { class: `in-text ${fate}`, title: fate }, text));
+  return tokens.map(({ text, fate }) =>
+    element("span", { class: `in-text ${fate}`, title: fate }, text));
 }
 
 // The last positions before the round, the drafted ones, and what each cache holds of them.
 export function cachesTable(before, round, stage) {
   const first = Math.max(0, before.length - BEFORE);
   const decided = stage === 2;
-  const head = [...before.slice(first).map(({ text }) => element("th", { scope: "col" }, visible(text))),
+  const head = [
+    ...before.slice(first).map(({ text }) => element("th", { scope: "col" }, visible(text))),
     ...round.drafted.map(({ text }, i) => {
       const gone = decided && fateOf(round, i) !== "accepted";
-      return element("th", { scope: "col", class: "q" }, element(gone ? "s" : "span", {}, visible(text)));
+      const name = element(gone ? "s" : "span", {}, visible(text));
+      return element("th", { scope: "col", class: "q" }, name);
     })];
   const last = first + head.length;
   const row = (name, lengths) => element("tr", {}, element("th", { scope: "row" }, name),
     ...(lengths === null ? [element("td", { colspan: head.length }, "none")]
       : Array.from({ length: last - first }, (_, i) => cell(first + i, lengths, stage))));
   const { target, draft } = cacheLengths(round, before.length);
-  return [element("tr", {}, element("th", { scope: "row" }, first > 0 ? `text, from ${first}` : "text"), ...head),
+  const title = element("th", { scope: "row" }, first > 0 ? `text, from ${first}` : "text");
+  return [element("tr", {}, title, ...head),
     row("target’s cache", target), row("draft’s cache", draft)];
 }
 

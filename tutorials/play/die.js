@@ -61,7 +61,8 @@ export class Die {
     const { rule, p, q, seed, rolls } = this.state;
     const key = `${rule} ${p} ${q} ${seed}`;
     if (this.counted?.key !== key || this.counted.rolls > rolls) {
-      this.counted = { key, rolls: 0, counts: p.map(() => 0), generator: new SeededGenerator(seed) };
+      const generator = new SeededGenerator(seed);
+      this.counted = { key, rolls: 0, counts: p.map(() => 0), generator };
     }
     const news = count(rule, p, q, this.counted.generator, rolls - this.counted.rolls);
     this.counted.counts = this.counted.counts.map((n, x) => n + news[x]);
@@ -111,13 +112,14 @@ export class Die {
     byId("die-verdict").textContent = forbidden !== -1 && error < 1e-9
       ? `✗ The exact error is 0, yet ${NAMES[forbidden]} can come out, which p forbids.`
       : error < 1e-9 ? "✓ The exact error is 0: what comes out is p."
-      : `✗ Not p. The exact error is ${error.toPrecision(3)}: at least ${percent(error)} of all rolls `
-        + "would have to show another face.";
+      : `✗ Not p. The exact error is ${error.toPrecision(3)}: at least ${percent(error)} of all `
+        + "rolls would have to show another face.";
     byId("die-why").textContent = explain(state, exact, NAMES);
     byId("die-count").textContent = counted.rolls === 0
       ? `α = Σ min(p, q) = ${shown(sum(state.p.map((px, x) => Math.min(px, state.q[x]))))} `
         + "is the part of all drafted faces that the right rule keeps."
-      : counted.rolls < FEW ? `rolled: ${counted.counts.map((n, x) => `${NAMES[x]} ${n}`).join(", ")}`
+      : counted.rolls < FEW
+        ? `rolled: ${counted.counts.map((n, x) => `${NAMES[x]} ${n}`).join(", ")}`
         : describe(counted, state.p, exact.out);
   }
 
@@ -135,8 +137,8 @@ export class Die {
 
 function describe({ rolls, counts }, p, out) {
   const rolled = counts.map((n) => n / rolls);
-  return `${rolls.toLocaleString("en")} rolls are ${total_variation(rolled, p).toFixed(4)} from p, and `
-    + `${total_variation(rolled, out).toFixed(4)} from what this rule gives.`;
+  return `${rolls.toLocaleString("en")} rolls are ${total_variation(rolled, p).toFixed(4)} from p, `
+    + `and ${total_variation(rolled, out).toFixed(4)} from what this rule gives.`;
 }
 
 function normalised(row, n) {

@@ -47,7 +47,8 @@ function key(event) {
 }
 
 for (const [name, { title }] of Object.entries(panels)) {
-  byId("tabs").append(element("button", { value: name, onclick: () => change({ panel: name }) }, title));
+  const open = () => change({ panel: name });
+  byId("tabs").append(element("button", { value: name, onclick: open }, title));
 }
 addEventListener("keydown", key);
 addEventListener("hashchange", () => {
@@ -56,4 +57,5 @@ addEventListener("hashchange", () => {
 });
 show();
 
-globalThis.play = { break_even, expected_speedup, outcome, panels, RULES }; // for the browser's console, and for the tests
+// For the browser's console, and for the tests.
+globalThis.play = { break_even, expected_speedup, outcome, panels, RULES };

@@ -8,8 +8,8 @@ const MOST = 12; // of gamma
 const MEASURED = [1, 2, 3, 4, 6, 8]; // the gammas of the presets
 
 // Measured by `python -m decoding.benchmark` with tales-large and tales-small on two CPUs with two
-// threads each; decoding/bench/README.md has the whole tables. alpha: the mean of accepted/tested over
-// six prompts. v: of reading five tokens. speedup: for each of MEASURED.
+// threads each; decoding/bench/README.md has the whole tables. alpha: the mean of accepted/tested
+// over six prompts. v: of reading five tokens. speedup: for each of MEASURED.
 const PRESETS = {
   "A-greedy": { title: "CPU A, greedy", alpha: 0.89, c: 0.29, v: 1.23,
     speedup: [1.24, 1.38, 1.69, 1.65, 1.78, 1.73] },
@@ -71,7 +71,7 @@ export class Pays {
       fill.style.height = `${(100 * speedups[n]) / top}%`;
       fill.classList.toggle("loses", speedups[n] < 1);
       value.style.bottom = `${(100 * Math.max(speedups[n], measured ?? 0)) / top + 4}%`;
-      value.textContent = `${n === best ? "★ " : ""}${shown(speedups[n])}`;
+      value.textContent = `${n === best ? "★\n" : ""}${shown(speedups[n])}`;
       dot.hidden = measured === undefined;
       dot.style.bottom = `${(100 * (measured ?? 0)) / top}%`;
       box.classList.toggle("now", n === gamma);
@@ -94,8 +94,8 @@ export class Pays {
     const cost = gamma === 0 ? 1 : gamma * c + v;
     byId("pays-round").textContent = gamma === 0
       ? "γ = 0: nothing is drafted, a round is one plain step and gives one token."
-      : `γ = ${gamma}: a round costs γ·c + v = ${shown(cost)} plain steps, and gives 1 + α + … + α^γ = `
-        + `${shown(tokens)} tokens: ${shown(tokens / cost)} times as fast.`;
+      : `γ = ${gamma}: a round costs γ·c + v = ${shown(cost)} plain steps, and gives `
+        + `1 + α + … + α^γ = ${shown(tokens)} tokens: ${shown(tokens / cost)} times as fast.`;
     byId("pays-best").textContent = best === 0
       ? "★ No γ pays: drafting costs more than it brings."
       : `★ The best γ is ${best}: ${shown(speedupOrOne(alpha, best, c, v))} times as fast.`;
@@ -105,8 +105,8 @@ export class Pays {
         : `Break-even at γ = ${gamma}: with this c and v from α = ${shown(least)} on`
           + (tokens > v ? `, with this α and v up to c = ${shown((tokens - v) / gamma)}.` : ".");
     byId("pays-note").textContent = preset
-      ? "Dots: measured. They differ from the formula, which takes every α alike at all positions, and "
-        + "one v for all γ. Reading more tokens costs more."
+      ? "Dots: measured. They differ from the formula, which takes every α alike at all positions, "
+        + "and one v for all γ. Reading more tokens costs more."
       : "";
   }
 
@@ -115,7 +115,7 @@ export class Pays {
   }
 
   space() {
-    const pressed = this.buttons.findIndex((button) => button.getAttribute("aria-pressed") === "true");
+    const pressed = this.buttons.findIndex(({ ariaPressed }) => ariaPressed === "true");
     this.buttons[(pressed + 1) % this.buttons.length].click();
   }
 }

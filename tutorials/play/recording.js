@@ -5,7 +5,9 @@ const VERSION = 1;
 // Return the recording that a file's text holds. Throws an Error with one sentence for the reader.
 export function readRecording(name, text) {
   const recording = parsed(text);
-  if (recording?.recording === undefined || !Array.isArray(recording.rounds)) throw noRecording(name);
+  if (recording?.recording === undefined || !Array.isArray(recording.rounds)) {
+    throw noRecording(name);
+  }
   if (recording.recording !== VERSION) {
     throw new Error(`${name} is a recording of version ${recording.recording}, but this page reads `
       + `version ${VERSION}.`);
@@ -23,7 +25,8 @@ function parsed(text) {
 }
 
 function noRecording(name) {
-  return new Error(`${name} is no recording; python -m decoding.generate … --record FILE writes one.`);
+  return new Error(`${name} is no recording; `
+    + "python -m decoding.generate … --record FILE writes one.");
 }
 
 function wellFormed({ prompt, gamma, settings, rounds }) {
@@ -54,8 +57,8 @@ export function fateOf({ accepted, kind }, i) {
   return i === accepted && kind === "correction" ? "rejected" : "not tested";
 }
 
-// How many tokens the caches hold after each stage of a round (drafted, verified, decided) that began
-// with a text of this length; null for a model without a cache, or for a draft that is no model.
+// How many tokens the caches hold after each stage of a round (drafted, verified, decided) that
+// began with a text of this length; null for a model without a cache, or a draft that is no model.
 export function cacheLengths({ target_cache: target, draft_cache: draft }, length) {
   return {
     target: target[0] === 0 ? null : [length - 1, target[0], target[1]],

@@ -42,7 +42,7 @@ export class Rounds {
     this.guesses.clear();
   }
 
-  // Show the recorded runs of these files instead; if one of them is none, say so and change nothing.
+  // Show the recorded runs of these files instead; if one of them is none, say so, change nothing.
   async load(files) {
     if (files.length === 0) return;
     try {
@@ -103,11 +103,11 @@ export class Rounds {
   words(round, stage, predict) {
     const k = round.drafted.length;
     if (k === 0) return ["Nothing is drafted in this round: the target adds the last token alone."];
-    if (stage === 0) return [`The draft has read its own tokens, one after the other: ${k} small steps.`];
+    if (stage === 0) return [`The draft has read its own tokens one by one: ${k} small steps.`];
     const key = `${this.state.gamma} ${this.state.round}`;
     if (stage === 1) return predict ? this.question(k, key) : [
-      `One pass of the target gives p at all ${k + 1} positions. u is not drawn yet: each token stays `
-      + "with probability min(1, p/q), if all before it do."];
+      `One pass of the target gives p at all ${k + 1} positions. u is not drawn yet: each token `
+      + "stays with probability min(1, p/q), if all before it do."];
     const verdict = `${round.accepted} of ${k} stay${fateWords(round)} `;
     if (!predict || !this.guesses.has(key)) return [verdict];
     const guess = this.guesses.get(key);
@@ -172,5 +172,5 @@ function fateWords({ kind, drafted, accepted }) {
   if (kind === "bonus") return ": all. So the target’s last row gives one token more, the bonus.";
   const untested = drafted.length - accepted - 1;
   return ". The rejected one is replaced by a draw from max(0, p − q)"
-    + (untested > 0 ? `; ${untested} after it ${untested === 1 ? "is" : "are"} dropped, untested.` : ".");
+    + (untested > 0 ? `; ${untested} after it dropped, untested.` : ".");
 }

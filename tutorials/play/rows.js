@@ -29,15 +29,18 @@ export class Rows {
 
   slider(id, choices, field) {
     byId(id).max = choices.length - 1;
-    byId(id).addEventListener("input", (event) => this.change({ [field]: choices[event.target.value] }));
+    byId(id).addEventListener("input", (event) => {
+      this.change({ [field]: choices[event.target.value] });
+    });
   }
 
   // A bar over each token: how much the models agree about the token after it.
   makeStory() {
     this.tokens = this.stored.story.map((text, i) => {
       const bar = element("i", { class: "overlap" });
-      const button = element("button", { class: "story", onclick: () => this.change({ position: i }) },
-        bar, element("span", {}, visible(text)));
+      const choose = () => this.change({ position: i });
+      const button = element("button", { class: "story", onclick: choose }, bar,
+        element("span", {}, visible(text)));
       return { bar, button };
     });
     byId("rows-story").append(...this.tokens.map(({ button }) => button));
@@ -93,13 +96,14 @@ export class Rows {
       bar.style.height = `${26 * this.overlaps[i]}px`;
       bar.classList.toggle("hollow", this.uncut[i]);
       button.setAttribute("aria-current", i === this.state.position);
-      button.setAttribute("aria-label", `${this.stored.story[i]}, after it ${shown(this.overlaps[i])}`);
+      const label = `${this.stored.story[i]}, after it ${shown(this.overlaps[i])}`;
+      button.setAttribute("aria-label", label);
     });
     const mean = this.overlaps.reduce((total, value) => total + value, 0) / this.overlaps.length;
-    byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: so many `
-      + "drafted tokens the rule keeps when their turn comes."
-      + (this.uncut.includes(true) ? " Hollow bars: top-p would need more tokens than are stored, and cuts "
-        + "nothing there." : "");
+    byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: so `
+      + "many drafted tokens the rule keeps when their turn comes."
+      + (this.uncut.includes(true)
+        ? " Hollow bars: top-p needs more tokens than are stored, and cuts nothing." : "");
   }
 
   drawRow() {

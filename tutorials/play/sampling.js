@@ -1,7 +1,8 @@
 // From logits to probabilities, as in decoding/sampling.py: temperature, then top-k, then top-p.
 
-// logits: of the tokens that are kept. rest: the mass of all others at this temperature. Returns the
-// kept tokens' probabilities and what is left of the others' mass. top_k = 0 and top_p = 1 cut nothing.
+// logits: of the tokens that are stored. rest: the mass of all others at this temperature. Returns
+// the stored tokens' probabilities and what is left of the others' mass.
+// top_k = 0 and top_p = 1 cut nothing.
 export function to_probs(logits, rest, temperature, top_k, top_p) {
   const best = Math.max(...logits);
   const weights = logits.map((logit) => Math.exp((logit - best) / temperature));

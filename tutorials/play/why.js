@@ -18,9 +18,9 @@ export function explain({ rule, p, q }, exact, names) {
 const REASONS = {
   right({ p, q, exact, names, rejected }) {
     const x = indexOfLargest(p.map((px, i) => px - q[i]));
-    if (rejected < 1e-9) return "p and q are equal: all is kept, and the third die is never rolled.";
-    return `Kept is min(p, q). Rejected, in total, is ${shown(rejected)}: as much as is missing. The `
-      + `third die shows just what is missing, max(0, p − q). So ${names[x]} gets `
+    if (rejected < 1e-9) return "p and q are equal: all is kept, no third die is rolled.";
+    return `Kept is min(p, q). Rejected, in total, is ${shown(rejected)}: as much as is missing. `
+      + `The third die shows just what is missing, max(0, p − q). So ${names[x]} gets `
       + `${shown(exact.kept[x])} + ${shown(exact.third[x])} = p(${names[x]}).`;
   },
   redraw({ p, exact, names, rejected, right, most, least }) {
@@ -29,14 +29,14 @@ const REASONS = {
       + `${exact.kept[most] > p[most] - 1e-9 ? `, it has all of p(${names[most]}) already` : ""}. `
       + `Yet each redraw from p gives it a second chance: ${shown(rejected)} · ${shown(p[most])} = `
       + `${shown(exact.third[most])} on top. ${names[least]} lacks `
-      + `${shown(p[least] - exact.kept[least])} and gets only ${shown(exact.third[least])}. The third `
-      + "die must show what is missing, max(0, p − q), and nothing else.";
+      + `${shown(p[least] - exact.kept[least])} and gets only ${shown(exact.third[least])}. The `
+      + "third die must show what is missing, max(0, p − q), and nothing else.";
   },
   softmax({ exact, names, right, most }) {
     if (right) return "Nothing is rejected here, so the third die is never rolled. Drag a bar.";
-    return "A softmax gives every face a share, also one of which nothing is missing: e to the 0 is 1. "
-      + `${names[most]} gets ${shown(exact.third[most])} from the third die, more than it lacks. `
-      + "To sum to one, divide by the sum.";
+    return "A softmax gives every face a share, also one of which nothing is missing: "
+      + `e to the 0 is 1. ${names[most]} gets ${shown(exact.third[most])} from the third die, `
+      + "more than it lacks. To sum to one, divide by the sum.";
   },
   greedy({ p, q, names }) {
     const x = indexOfLargest(q);
@@ -46,15 +46,15 @@ const REASONS = {
       + `p(${names[x]}) = ${shown(p[x])}. The ratio needs the very q that was drawn from.`;
   },
   "one-u"({ right }) {
-    const words = "Two dice are drafted, and the charts show the second. Whatever passed the first test "
-      + "had a small u. The same u tests the second, which is then kept too often: ";
+    const words = "Two dice are drafted, and the charts show the second. Whatever passed the first "
+      + "test had a small u. The same u tests the second, which is then kept too often: ";
     return right ? `${words}not here, as p = q.` : `${words}its distribution is pulled towards q.`;
   },
   leq({ p, q, names }) {
     const x = p.findIndex((px, i) => px === 0 && q[i] > 0);
     const words = "u ≤ p/q in place of u < p/q: it matters only where u = p/q exactly, which has "
-      + "probability 0. But a computer’s u is a multiple of 2 to the −24 or −53, so it is 0 now and then, "
-      + "and then ";
+      + "probability 0. But a computer’s u is a multiple of 2 to the −24 or −53, so it is 0 "
+      + "now and then, and then ";
     return x === -1 ? `${words}a face with p = 0 is kept. Drag a p down to 0.`
       : `${words}${names[x]} is kept. Ten thousand rolls will not show it.`;
   },
