@@ -95,6 +95,8 @@ def make_parser() -> OneLineParser:
     add("--rejected", action="store_true",
         help="show in the text which drafted tokens were rejected: struck through, or without "
              "colours between ~~ and ~~")
+    add("--record", metavar="FILE",
+        help="also write the rounds into FILE, to be shown again (see decoding/recording.py)")
     add("--json", action="store_true", help="print one JSON object instead of the text")
     add("--color", choices=["auto", "always", "never"], default="auto",
         help="colour each token by where it came from (default: on a terminal)")

@@ -1,5 +1,6 @@
 """Which options do not go together, and why. Imports no torch."""
 import argparse
+from pathlib import Path
 
 from decoding.cli.models import LOOKUP
 
@@ -30,6 +31,10 @@ def refuse(options: argparse.Namespace) -> str | None:
         return "--quiet would silence the comparison; add --json, or choose another --mode"
     if options.compile and options.no_cache:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
+    if options.record is not None and not Path(options.record).absolute().parent.is_dir():
+        return f"there is no folder for --record {options.record}; make it first"
+    if options.record is not None and options.rule == "block":
+        return "--record shows each token's own test; --rule block judges a draft as a whole"
     if options.temperature == 0:
         for name in ("seed", "top_k", "top_p", "coupling", "rule"):
             if getattr(options, name) is not None:
@@ -44,6 +49,7 @@ def refuse(options: argparse.Namespace) -> str | None:
         for name, why in (("gamma", "its shape says how much is drafted"),
                           ("rule", "trees have a rule of their own"),
                           ("rejected", "--trace shows what became of its branches"),
+                          ("record", "a recording has one draft a round, no branches"),
                           ("compile", "a tree's passes are not recorded, they run plain")):
             said = getattr(options, name)
             if said is not None and said is not False:
@@ -51,7 +57,7 @@ def refuse(options: argparse.Namespace) -> str | None:
         if options.draft == LOOKUP:
             return f"--tree needs a draft model, which --draft {LOOKUP} is not"
     if options.mode == "baseline":
-        for name in ("draft", "gamma", "rule", "tree", "trace", "step", "rejected"):
+        for name in ("draft", "gamma", "rule", "tree", "trace", "step", "rejected", "record"):
             said = getattr(options, name)
             if said is not None and said is not False:  # 0 was said, and is refused
                 return f"{flag(name)} does nothing in baseline mode, which has no draft"
@@ -74,7 +80,7 @@ def refuse_for_batch(options: argparse.Namespace) -> str | None:
                 "speculative and plain decoding of several texts")
     if options.gamma == "auto":
         return "--gamma auto follows the costs of one text; give --prompts-file a number"
-    for name in ("no_cache", "coupling", "tree", "trace", "step", "rejected"):
+    for name in ("no_cache", "coupling", "tree", "trace", "step", "rejected", "record"):
         if getattr(options, name):
             return f"{flag(name)} is for one text, not for --prompts-file"
     if options.color != "auto":

@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 from decoding.cli.console import Console, loading
 from decoding.cli.prompt import Prompt
@@ -11,6 +12,7 @@ from decoding.cli.report import advise, as_json, lossless, reason, speedup, tabl
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, REJECTED, TextStream
 from decoding.compare import first_difference, identity_line
+from decoding.recording import write_recording
 from decoding.result import Generation, Round
 
 
@@ -23,6 +25,9 @@ def run(options: argparse.Namespace, prompt: Prompt) -> None:
             session = Session(options, prompt)
         introduce(session, console)
         runs = decode(session, console)
+        if options.record is not None:
+            write_recording(Path(options.record), prompt.ids, runs["speculative"],
+                            session.settings(), prompt.tokenizer)
         result = report(session, runs, console)
         if options.json:
             print(json.dumps(result, allow_nan=False))

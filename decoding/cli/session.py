@@ -117,7 +117,8 @@ class Session:
         return speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
-            generator=self.generator(), trace=self.options.trace)
+            generator=self.generator(),
+            trace=self.options.trace or self.options.record is not None)
 
     def settings(self) -> dict:
         """Return every option's value, and what `auto` and the defaults came to."""

@@ -1,0 +1,61 @@
+// The page: one panel at a time, the address, and the presenter's keys.
+
+import { readAddress, writeAddress } from "./address.js";
+import { outcome, RULES } from "./dice.js";
+import { Die } from "./die.js";
+import { byId, element } from "./dom.js";
+import { Pays } from "./pays.js";
+import { Rounds } from "./rounds.js";
+import { Rows } from "./rows.js";
+import { break_even, expected_speedup } from "./theory.js";
+
+const panels = {
+  die: new Die(change), rounds: new Rounds(change), rows: new Rows(change), pays: new Pays(change),
+};
+let state = readAddress();
+
+function change(fields) {
+  state = { ...state, ...fields };
+  show();
+  writeAddress(state);
+}
+
+function show() {
+  if (!(state.panel in panels)) state.panel = "die";
+  const panel = panels[state.panel];
+  for (const name of Object.keys(panels)) byId(name).hidden = name !== state.panel;
+  for (const tab of byId("tabs").children) {
+    tab.setAttribute("aria-pressed", tab.value === state.panel);
+  }
+  byId("keys").textContent = `keys: ${panel.keys}`;
+  panel.prepare(state);
+  panel.draw(state);
+}
+
+// A control that has the focus keeps its own keys.
+function key(event) {
+  const own = event.target.closest("input:not([type=radio]), select, summary, textarea");
+  if (own || event.ctrlKey || event.altKey || event.metaKey) return;
+  const panel = panels[state.panel];
+  const arrows = { ArrowLeft: -1, PageUp: -1, ArrowRight: 1, PageDown: 1 };
+  const named = Object.keys(panels)[event.key - 1];
+  if (event.key in arrows) panel.arrow(arrows[event.key]);
+  else if (event.key === " " && event.target.closest("button") === null) panel.space();
+  else if (named !== undefined) change({ panel: named });
+  else return;
+  event.preventDefault();
+}
+
+for (const [name, { title }] of Object.entries(panels)) {
+  const open = () => change({ panel: name });
+  byId("tabs").append(element("button", { value: name, onclick: open }, title));
+}
+addEventListener("keydown", key);
+addEventListener("hashchange", () => {
+  state = readAddress();
+  show();
+});
+show();
+
+// For the browser's console, and for the tests.
+globalThis.play = { break_even, expected_speedup, outcome, panels, RULES };
