@@ -35,8 +35,8 @@ def autoregressive_rounds(model: Model, prompt: list[int], max_new_tokens: int, 
                           generator: Generator | None = None) -> Iterator[Round]:
     """Do the same, one token at a time: each Round is one bonus token, with nothing drafted."""
     check_request(model.config, prompt, max_new_tokens, eos)
-    request = Request(list(prompt), len(prompt) + max_new_tokens, model.config.n_ctx, sampling, eos,
-                      generator or new_generator())
+    request = Request(list(map(int, prompt)), len(prompt) + int(max_new_tokens),
+                      model.config.n_ctx, sampling, eos, generator or new_generator())
     return decode(model, request, Observer())
 
 

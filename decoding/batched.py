@@ -24,7 +24,7 @@ from decoding.gamma import DEFAULT_GAMMA
 from decoding.observer import Observer
 from decoding.random import Generator, new_generator
 from decoding.result import Generation, Round
-from decoding.sampling import GREEDY, Sampling, to_host, to_probs
+from decoding.sampling import GREEDY, Sampling, is_whole, to_host, to_probs
 from decoding.speculative import Rule, settle, usual_rule
 from decoding.stopping import Request, check_request
 from model import Decoder
@@ -162,20 +162,22 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
     Raises ValueError for what cannot be served.
     """
     n = len(prompts)
-    budgets = [max_new_tokens] * n if isinstance(max_new_tokens, int) else max_new_tokens
+    budgets = max_new_tokens if isinstance(max_new_tokens, Sequence) else [max_new_tokens] * n
     generators = [new_generator() for _ in prompts] if generators is None else generators
     if not len(budgets) == len(generators) == n:
         raise ValueError(f"{n} prompts, but {len(budgets)} numbers of new tokens and "
                          f"{len(generators)} generators")
-    if gamma < 0 or (at_once is not None and at_once < 1):
-        raise ValueError(f"gamma must be at least 0 and at_once at least 1, not {gamma}, {at_once}")
+    if not is_whole(gamma) or gamma < 0 or (at_once is not None and at_once < 1):
+        raise ValueError("gamma must be a whole number of at least 0 and at_once at least 1, "
+                         f"not {gamma!r}, {at_once!r}")
     for prompt, budget in zip(prompts, budgets):
-        check_request(target.config, prompt, budget)
+        check_request(target.config, prompt, budget, eos)
     n_ctx = target.config.n_ctx
-    texts = [Text(i, Request(list(prompt), len(prompt) + budget, n_ctx, sampling, eos, generator),
-                  list(prompt))
-             for i, (prompt, budget, generator) in enumerate(zip(prompts, budgets, generators))
-             if budget > 0]
+    requests = [Request(list(map(int, prompt)), len(prompt) + int(budget), n_ctx, sampling, eos,
+                        generator)
+                for prompt, budget, generator in zip(prompts, budgets, generators)]
+    texts = [Text(i, request, list(request.prompt)) for i, request in enumerate(requests)
+             if request.end > len(request.prompt)]
     longest = max((text.request.end for text in texts), default=0)
     capacity = min(longest, n_ctx) + gamma  # fillers may stand after a text's end
     at_once = min(at_once or n, len(texts))

@@ -129,8 +129,8 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
     drafter = as_drafter(draft, target) if gamma.largest > 0 else Silent(target.config.n_vocab)
     if max_new_tokens == 0:
         return iter(())
-    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling,
-                      eos, generator or new_generator())
+    request = Request(list(map(int, prompt)), len(prompt) + int(max_new_tokens),
+                      target.config.n_ctx, sampling, eos, generator or new_generator())
     if min(request.end - 2, request.n_ctx - 1) > drafter.n_ctx:
         warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
                       "goes on alone", stacklevel=2)

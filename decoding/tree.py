@@ -129,11 +129,11 @@ def tree_rounds(target: TreeModel, drafter: TreeDrafter, prompt: list[int], max_
     The other arguments are those of `speculative_rounds`. Raises ValueError for what cannot be
     served.
     """
-    check_request(target.config, prompt, max_new_tokens)
+    check_request(target.config, prompt, max_new_tokens, eos)
     if max_new_tokens == 0:
         return iter(())
-    request = Request(list(prompt), len(prompt) + max_new_tokens, target.config.n_ctx, sampling,
-                      eos, generator or new_generator())
+    request = Request(list(map(int, prompt)), len(prompt) + int(max_new_tokens),
+                      target.config.n_ctx, sampling, eos, generator or new_generator())
     if min(request.end - 2, request.n_ctx - 1) > drafter.n_ctx:
         warnings.warn(f"the draft reads at most {drafter.n_ctx} tokens; beyond them the target "
                       "goes on alone", stacklevel=2)
