@@ -172,7 +172,7 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
         raise ValueError(f"{n} prompts, but {len(budgets)} numbers of new tokens and "
                          f"{len(generators)} generators")
     if not is_whole(gamma) or gamma < 0:
-        raise ValueError(f"gamma must be at least 0, and whole, not {gamma}")
+        raise ValueError(f"gamma must be a whole number of at least 0, not {gamma!r}")
     if at_once is not None and at_once < 1:
         raise ValueError(f"at_once must be at least 1, not {at_once}")
     requests = [new_request(config, prompt, budget, sampling, eos, generator)

@@ -49,8 +49,8 @@ def new_request(config: Config, prompt: list[int], max_new_tokens: int, sampling
     Raises ValueError, with what is wrong in one line, for what cannot be served.
     """
     check_request(config, prompt, max_new_tokens, eos)
-    return Request(list(prompt), len(prompt) + max_new_tokens, config.n_ctx, sampling, eos,
-                   generator or new_generator())
+    ids, end = list(map(int, prompt)), len(prompt) + int(max_new_tokens)  # no bytes of numpy's
+    return Request(ids, end, config.n_ctx, sampling, eos, generator or new_generator())
 
 
 def check_request(config: Config, prompt: list[int], max_new_tokens: int, eos: int | None) -> None:

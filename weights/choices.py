@@ -45,9 +45,14 @@ def read(path: Path) -> dict[str, dict[str, str]]:
     """Return what is in the file, {machine: {what for: choice}}; nothing if it is no good."""
     with suppress(OSError, ValueError, RecursionError):
         found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and all(isinstance(part, dict) for part in found.values()):
+        if isinstance(found, dict) and all(map(holds_choices, found.values())):
             return found
     return {}
+
+
+def holds_choices(part: object) -> bool:
+    """Return whether this can be what was chosen on a machine: {what for: choice}."""
+    return isinstance(part, dict) and all(isinstance(choice, str) for choice in part.values())
 
 
 def write(path: Path, text: str) -> None:

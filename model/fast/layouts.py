@@ -77,7 +77,7 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
     tokens_per_pass: how many tokens the model will read at once, again and again: gamma + 1 if it
         is to verify, 1 for plain decoding, 2 for a draft, which reads two tokens after a round in
         which all of its own were accepted. It still reads any other number, but not always as fast.
-    choices: what was chosen before; a new choice is added.
+    choices: what was chosen before; a new choice is added, unless the machine was too busy for one.
 
     Raises ValueError for any other `layout` or one that there is not here, and for tokens_per_pass
     below 1.
@@ -136,7 +136,10 @@ def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: in
             name: [build(layer.weight, layer.bias) if build else layer for layer in plain]
             for name, build in there.items()}
         widths = [layer.weight.shape[1] for layer in plain]
-        choices[key] = choose(candidates, plain[0].weight, widths, tokens)
+        found = choose(candidates, plain[0].weight, widths, tokens)
+        if found is None:
+            return next(iter(there))  # the preferred one; the next load tries again
+        choices[key] = found
     return choices[key]
 
 
@@ -159,7 +162,10 @@ def choose_head(embedding: Tensor, layout: str, tokens: int, choices: Choices) -
         candidates: dict[str, list[Layer]] = {
             name: [partial(HEADS[name](), wte=table) for table in own]
             for name, own in zip(heads, tables, strict=True)}
-        choices[key] = choose(candidates, wte, [width] * max(1, copies), tokens)
+        found = choose(candidates, wte, [width] * max(1, copies), tokens)
+        if found is None:
+            return HEADS[heads[0]]  # as above
+        choices[key] = found
     return HEADS[choices[key]]
 
 

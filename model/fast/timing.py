@@ -2,9 +2,8 @@
 
 They are timed as a model uses them: many layers one after the other, whose weights do not all fit
 into the processor's cache. Only clean samples count: those in which no thread of this process had
-to wait for a core. On a busy machine there may be too few of them; then the preferred one stays.
+to wait for a core. On a busy machine there may be too few of them; then nothing is said.
 """
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,7 @@ from model.decoder import Decoder
 from model.meta import NoInitialValues
 
 SECONDS, TURNS = 0.15, 7  # the most time, and clean samples, for each number of tokens
-FEWEST = 5  # clean samples without which nothing is said
+FEWEST = 5  # clean samples without which nothing is said; so many turns there are in any case
 WAITED = 0.02  # share of a sample that threads may have waited for a core
 MARGIN = 1.25  # another layout is taken if it is this many times as fast as the preferred one
 # Bytes of weights that each candidate is timed with. Taking turns, the candidates push each other's
@@ -30,8 +29,10 @@ Key = TypeVar("Key")
 
 
 def choose(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
-           tokens: int) -> Key:
+           tokens: int) -> Key | None:
     """Return the key of the first candidate, unless another is clearly faster.
+
+    Returns None if the machine is too busy to tell.
 
     candidates: for each key, layers that are called one after the other; the preferred one first.
     like: a tensor of their dtype, on their device.
@@ -50,9 +51,8 @@ def choose(candidates: dict[Key, list[Layer]], like: Tensor, widths: list[int],
             key: partial(apply, layers, xs) for key, layers in candidates.items()}
         for key, samples in clean_samples(calls).items():
             if len(samples) < FEWEST:
-                totals[key] += 0 if key == preferred else math.inf  # nothing is said against it
-            else:
-                totals[key] += min(samples) if key == preferred else median(samples)
+                return None
+            totals[key] += min(samples) if key == preferred else median(samples)
     fastest = min(totals, key=lambda key: totals[key])
     return fastest if totals[fastest] * MARGIN < totals[preferred] else preferred
 
@@ -63,11 +63,11 @@ def clean_samples(calls: dict[Key, Callable[[], None]]) -> dict[Key, list[float]
     end = time.perf_counter() + SECONDS
     for call in calls.values():
         call()  # the first is slow
-    while min(map(len, samples.values())) < TURNS:
+    turns = 0
+    while min(map(len, samples.values())) < TURNS and (turns < FEWEST or time.perf_counter() < end):
+        turns += 1
         for key, call in calls.items():
             waited, started = seconds_waited(), time.perf_counter()
-            if started > end:
-                return samples
             call()
             seconds = time.perf_counter() - started
             if seconds_waited() - waited <= WAITED * seconds:

@@ -24,7 +24,7 @@ from weights import load_model
 
 SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
-OPTIONS = {"prompt_file", "target", "draft", "mode", "gamma", "tree", "max_new_tokens",
+OPTIONS = {"prompt_file", "prompts_file", "at_once", "target", "draft", "mode", "gamma", "tree", "max_new_tokens",
            "temperature", "top_k", "top_p", "rule", "coupling", "seed", "device", "dtype",
            "layout", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step",
            "rejected", "json", "color", "quiet"}

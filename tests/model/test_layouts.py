@@ -4,6 +4,7 @@ And nn.Linear stays where there is no packing.
 """
 import copy
 import gc
+import itertools
 import math
 import os
 import subprocess
@@ -191,16 +192,32 @@ def clock(monkeypatch):
 
 @pytest.mark.parametrize("other, taken", [
     ((.010, .010), "preferred"), ((.009, .009), "preferred"), ((.020, .004), "preferred"),
-    ((.005, .005), "other"), ((.014, .001), "other"), ((.001, .001, .001), "preferred")])
+    ((.005, .005), "other"), ((.014, .001), "other"), ((.001, .001, .001), None),
+    ((.020, .020, .001), None)])
 def test_the_preferred_one_is_left_for_a_clear_margin_over_clean_samples(clock, other, taken):
     """Seconds for one token and for five, and how long threads waited for a core meanwhile."""
     candidates = {"preferred": clock.layer(.010, .010), "other": clock.layer(*other)}
     assert timing.choose(candidates, torch.ones(1), [1], 5) == taken
 
 
-def test_a_busy_machine_leaves_the_preferred_one(clock):
+def test_a_busy_machine_is_no_judge(clock):
     candidates = {"preferred": clock.layer(.010, .010, .005), "other": clock.layer(.001, .001)}
-    assert timing.choose(candidates, torch.ones(1), [1], 5) == "preferred"
+    assert timing.choose(candidates, torch.ones(1), [1], 5) is None
+
+
+def test_where_there_is_no_other_nothing_is_timed(clock):
+    assert timing.choose({"preferred": clock.layer(1, 1, 1)}, torch.ones(1), [1], 5) == "preferred"
+    assert clock.now == 0
+
+
+def test_a_model_gets_its_preferred_layout_from_a_busy_machine_and_nothing_is_kept(monkeypatch):
+    choices, busy = {}, itertools.count()
+    monkeypatch.setattr(timing, "seconds_waited", lambda: next(busy))
+    layout = layout_for(plain(), "cpu", choices=choices)
+    assert (layout.layer, layout.head, choices) == (StripLinear, OneTokenHead, {})
+    monkeypatch.setattr(timing, "seconds_waited", lambda: 0)
+    layout_for(plain(), "cpu", choices=choices)
+    assert len(choices) == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")

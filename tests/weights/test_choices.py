@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from model.fast.layouts import STRIPS, layout_name
+from model.fast import layouts
+from model.fast.layouts import PLAIN, STRIPS, layout_name
 from weights import load_fast
 from weights.choices import FILE, Choices, cache_folder
 
@@ -44,3 +45,24 @@ def test_a_model_is_timed_once_on_a_machine(choose):
     path.write_text(path.read_text().replace(STRIPS, "no such layout"))
     assert layout_name(load_fast("tales-small")) == STRIPS
     assert len(timed) == 3
+
+
+@pytest.mark.parametrize("value", [["strips"], {"strips": 1}, 1, None, True])
+def test_a_choice_that_is_no_name_is_made_again(choose, value):
+    timed = choose(STRIPS)
+    load_fast("tales-small")
+    path = cache_folder() / FILE
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({machine: dict.fromkeys(part, value)
+                                for machine, part in content.items()}))
+    assert layout_name(load_fast("tales-small")) == STRIPS
+    assert len(timed) == 4 and json.loads(path.read_text()) == content
+
+
+def test_a_busy_machine_takes_the_preferred_one_and_a_quiet_one_looks_again(choose, monkeypatch):
+    choose()
+    monkeypatch.setattr(layouts, "choose", lambda *_: None)
+    assert layout_name(load_fast("tales-small")) == STRIPS
+    assert not (cache_folder() / FILE).exists()
+    choose(PLAIN)
+    assert [layout_name(load_fast("tales-small")) for _ in range(2)] == [PLAIN, PLAIN]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +28,7 @@ from weights import load_model, load_tokenizer, vocabulary_difference
 from weights.tokenizer import END_OF_TEXT
 from weights.train import main, parse
 from weights.training import pair
+from weights.training.loop import Trainer
 from weights.training.objective import next_token_loss
 from weights.training.progress import Progress
 from weights.training.recipe import Recipe, least_memory
@@ -378,6 +380,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(room, text, tmp_path):
     script = """
 import resource, sys
 from weights.training import pair
+from weights.training.loop import Trainer
 save = pair.PairTraining.save
 def save_with_less_room(self, trainer, name):
     if trainer.step > 0:
@@ -405,6 +408,30 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close in another way there")
+@pytest.mark.parametrize("name", ["target", "draft"])
+def test_a_training_that_diverges_is_one_line_and_keeps_the_best(name, text, tmp_path, monkeypatch,
+                                                                 capsys):
+    """It learns well for three steps, and then much too fast."""
+    right = Trainer.learn
+
+    def learn(self):
+        if self.step == 3 and name == ("target" if self.teacher is None else "draft"):
+            self.recipe = replace(self.recipe, learning_rate=1e30)
+        right(self)
+
+    monkeypatch.setattr(Trainer, "learn", learn)
+    out = tmp_path / "o"
+    assert train(text, out, SMALL.replace("--steps 4", "--steps 40")) == 2
+    printed, err = capsys.readouterr()
+    *_, kept, last = err.splitlines()
+    assert printed == "" and "nan" not in err
+    assert last.startswith(f"python -m weights.train: the {name} computes NaN or infinity")
+    folder = out / pair.FOLDER[name]
+    assert kept == f"the best {name} so far is in {folder}"
+    assert all(weight.isfinite().all() for weight in load_model(folder).state_dict().values())
+    assert "weights | of step 2, " in (folder / "README.md").read_text()
+
+
 def test_training_goes_on_when_nobody_reads_its_progress(text, tmp_path):
     command = [sys.executable, "-m", "weights.train", str(text), "--out", str(tmp_path / "out"),
                *shlex.split(SMALL)]

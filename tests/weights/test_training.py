@@ -24,6 +24,7 @@ from weights.tokenizer import END_OF_TEXT, gpt2_tokenizer, read_vocabulary
 from weights.training import corpus, pair
 from weights.training.loop import MEASUREMENTS
 from weights.training.objective import (
+    DivergedError,
     distillation_loss,
     evaluate,
     next_token_loss,
@@ -187,6 +188,14 @@ def test_evaluation_is_without_dropout_and_leaves_the_mode_alone():
 def test_a_draft_that_is_its_target_is_always_accepted():
     result = evaluate(toy_model(), to_blocks(toy_ids(60), 8), toy_model())
     assert result.acceptance == pytest.approx(1, abs=1e-6) and result.agreement == 1
+
+
+def test_a_model_that_computes_nan_is_not_measured():
+    broken, sound, blocks = toy_model(), toy_model(seed=1), to_blocks(toy_ids(60), 8)
+    broken.ln_f.bias.data[0] = math.inf
+    for model, target, who in ((broken, None, "target"), (broken, sound, "draft")):
+        with pytest.raises(DivergedError, match=f"the {who} computes NaN or infinity"):
+            evaluate(model, blocks, target)
 
 
 def test_blocks_read_every_token_once():

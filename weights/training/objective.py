@@ -1,4 +1,5 @@
 """The two losses that a training makes small, and how good a model is on text it has not seen."""
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,6 +30,10 @@ def distillation_loss(logits: Tensor, teacher_logits: Tensor, targets: Tensor,
     return kl_share * kl + (1 - kl_share) * F.nll_loss(log_q, targets.flatten())
 
 
+class DivergedError(ValueError):
+    """A model computes NaN or infinity instead of logits."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Means over the positions of a text.
@@ -57,6 +62,8 @@ def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int
     """Measure a model, or a draft against its target, on a text.
 
     blocks: (n, T + 1) ids; the last T of each are the next tokens of the first T.
+
+    Raises DivergedError for a model that computes NaN or infinity.
     """
     was_training = model.training
     model.eval()
@@ -70,6 +77,11 @@ def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int
             accepted += torch.minimum(p, q).sum().item()
             agreed += (p.argmax(-1) == q.argmax(-1)).sum().item()
     model.train(was_training)
+    if not math.isfinite(loss + accepted):
+        raise DivergedError(
+            f"the {'target' if target is None else 'draft'} computes NaN or infinity instead of "
+            "logits: its training went wrong; try another --seed, a larger --batch or a smaller "
+            "model, with another --out")
     n = blocks[:, 1:].numel()
     if target is None:
         return Evaluation(n, loss / n)

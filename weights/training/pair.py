@@ -14,7 +14,7 @@ from weights.training.card import make_card
 from weights.training.corpus import Corpus, vocabulary_file
 from weights.training.folder import write_folder
 from weights.training.loop import Trainer
-from weights.training.objective import Evaluation, evaluate, to_blocks
+from weights.training.objective import DivergedError, Evaluation, evaluate, to_blocks
 from weights.training.progress import Progress, first_interrupt, in_words, minutes
 from weights.training.recipe import Recipe, initialise, least_memory
 from weights.training.resume import expecting_a_checkpoint, read_checkpoint, save_checkpoint
@@ -97,14 +97,18 @@ class PairTraining:
         return earlier
 
     def make(self, name: str, target: GPT2 | None, earlier: dict | None) -> None:
-        """Train a model and write its folder. Raises KeyboardInterrupt if it was asked to stop."""
+        """Train a model and write its folder.
+
+        Raises KeyboardInterrupt if it was asked to stop, DivergedError if the training went wrong.
+        """
         trainer = self.trainer(name, target)
         if earlier is not None:
             with expecting_a_checkpoint(self.checkpoint):
                 trainer.restore(earlier["trainer"])
         try:
             stopped = self.train(trainer, name)
-        except OSError:  # a full disk may still have room for the weights, a tenth of a checkpoint
+        except (OSError, DivergedError):
+            # A full disk may still have room for the weights, a tenth of a checkpoint.
             if trainer.curve:
                 self.write_best(trainer, name)
             raise
