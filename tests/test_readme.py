@@ -44,6 +44,7 @@ PARSERS = {
     "decoding.benchmark": make_parser().parse_args,
     "weights.train": train.parse,
     "weights.check": lambda words: resolve(*words),
+    "tutorials.grade": lambda words: (ROOT / words[0]).read_text(encoding="utf-8"),
 }
 ALGORITHM, *EXAMPLES = blocks("python")
 [OUTPUT] = blocks("")

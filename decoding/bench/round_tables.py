@@ -27,9 +27,9 @@ from weights.terminal import tell
 PASS_SIZES = (1, 2, 3, 5, 9)  # tokens of the passes of the last table
 
 
+@torch.no_grad()
 def print_account(options: argparse.Namespace) -> None:
     """Print the parts of both loops, and then why a pass takes what it takes."""
-    torch.set_grad_enabled(False)
     with tempfile.TemporaryDirectory() as folder:
         task = next(tasks(Path(folder), options))
         target, draft = task.folders

@@ -47,9 +47,9 @@ class Task(NamedTuple):
     expected: list[int] | None  # the right ids; None: whatever our plain loop writes
 
 
+@torch.no_grad()
 def compare_all(options: argparse.Namespace, peer: Peer) -> None:
     """Print one table; what is below it is printed even if the comparison is interrupted."""
-    torch.set_grad_enabled(False)
     print(f"{processor(options.device)}, {torch.get_num_threads()} threads, "
           f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}, "
           f"{peer.version()}\n\n{header(peer.NAME)}", flush=True)
