@@ -43,7 +43,7 @@ OPTIONS = {
     "decoding.generate": "--prompt-file --target --draft --mode --gamma --max-new-tokens "
                          "--temperature --top-k --top-p --coupling --seed --device --dtype --color "
                          "--compile! --no-cache! --ignore-eos! --allow-special! --trace! --step! "
-                         "--json! --quiet! --list-models!",
+                         "--rejected! --json! --quiet! --list-models!",
     "decoding.benchmark": "--target --draft --gammas --lengths --temperatures --prompts --repeats "
                           "--seed --device --dtype --out --no-cache-arms! --eos! --resume! --tune!",
     "weights.train": "--out --target --draft --vocab --context --minutes --batch --dropout "

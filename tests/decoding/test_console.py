@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from decoding.cli.console import forget_keys
 from decoding.cli.streaming import LEGEND
 from decoding.cli.styles import STYLES
 from tests.commands import PROGRAM, ROOT, environment, run_script
@@ -115,6 +116,21 @@ def test_a_terminal_and_ctrl_c():
     assert "\n " + STYLES["correction"] + "there" in screen
     assert screen.endswith("\n[Enter: draft] \npython -m decoding.generate: interrupted\n")
     assert code == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_an_enter_counts_for_nothing_before_anything_was_asked(monkeypatch):
+    import pty
+
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs) as keyboard:
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        os.write(ours, b"early\n")
+        assert select.select([keyboard], [], [], 60)[0]  # it has arrived
+        forget_keys()
+        os.write(ours, b"in time\n")
+        assert keyboard.readline() == "in time\n"
+    os.close(ours)
 
 
 def on_a_terminal(arguments, script):

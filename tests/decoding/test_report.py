@@ -245,7 +245,8 @@ def test_the_rounds_of_a_sampled_run_are_explained(generate):
     assert len(tests) == stats["tested"]
     for _, _, q, p, ratio, u, verdict in rows:
         q, p, ratio, u = map(float, (q, p, ratio, u))
-        assert p / q == pytest.approx(ratio, rel=0.05, abs=0.05)
+        if q > 0.05:  # three digits say little about the ratio of small numbers
+            assert p / q == pytest.approx(ratio, rel=0.05, abs=0.05)
         assert verdict == "not tested" or (u < ratio) == (verdict == "accepted")
     corrections = [lines for lines in rounds if any(line.startswith("residual") for line in lines)]
     assert len(corrections) == stats["corrections"] > 0
@@ -322,7 +323,8 @@ def test_the_rounds_of_a_tree_are_explained(generate, shape, most, chance):
         left += sum(int(n) for n, in matches(r"(\d+) more on other branches, not tested", lines))
         for _, _, q, p, ratio, u, verdict in matches(ROW + NUMBER * 4 + FATE, lines):
             assert drawn and (float(u) < float(ratio)) == (verdict == "accepted")
-            assert float(p) / float(q) == pytest.approx(float(ratio), rel=0.1, abs=0.1)
+            if float(q) > 0.05:
+                assert float(p) / float(q) == pytest.approx(float(ratio), rel=0.05, abs=0.05)
         kept = ""  # the name of the token that the next one follows
         for depth in range(1, 4):
             candidates = [(name, verdict) for name, _, verdict in rows

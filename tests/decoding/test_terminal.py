@@ -9,10 +9,15 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+from decoding.acceptance import judge
 from decoding.cli.report import table
 from decoding.cli.streaming import TextStream
 from decoding.cli.styles import STYLES
+from decoding.cli.table import Look, bars
+from decoding.cli.trace import explain
+from decoding.observer import Trace
 from decoding.result import Generation, Round
 from tests.commands import PROGRAM, ROOT, environment
 from weights import load_tokenizer
@@ -113,6 +118,36 @@ def test_the_table_fits_into_60_columns():
     rounds = [Round([1] * 1024, 1024, 2, "bonus", (0, 0), None, "context", 1e-6)] * 9
     runs = {"baseline": Generation(rounds, 0), "speculative": Generation(rounds, 1024)}
     assert max(map(len, table(runs).splitlines())) <= 60
+
+
+@pytest.mark.parametrize("block", [False, True])
+@pytest.mark.parametrize("wide", [80, 60, 48, 40])
+def test_a_round_is_shown_whole_in_any_width(wide, block):
+    ids = [TOKENIZER.encode_single_token(word) for word in (" the", "\n", " a", " wolf")]
+    p, q = (torch.rand(n, TOKENIZER.n_vocab, generator=torch.Generator().manual_seed(n)).softmax(-1)
+            for n in (5, 4))
+    rule = judge(torch.tensor(ids), q, p) if block else None
+    trace = Trace(p, q, p.log(), torch.tensor([0.123, 0.234, 0.345, 0.456]), rule)
+    round = Round(ids, 1, ids[0], "correction", (12, 8), (11, 8), None, 0.0, block=block,
+                  phase_seconds={"draft": 1e-3, "verify": 2e-3, "accept": 3e-3}, trace=trace)
+    plain = explain(1, round, TOKENIZER, look=Look(wide))
+    assert all(width(line) <= wide for line in plain.split("\n")), plain
+    for u in ("0.123", "0.234", "0.345", "0.456"):
+        assert u in plain
+    for said in ("' the'", "'\\n'", "' wolf'", "accepted", "REJECTED", "residual", "correction",
+                 "12 -> 8", "11 -> 8", "verify 2.0 ms"):
+        assert said in plain, plain
+    assert plain.count("not tested") == (0 if block else 2)
+    assert ("p/q" in plain) is not block
+    colored = explain(1, round, TOKENIZER, look=Look(wide, color=True))
+    assert STYLE.sub("", colored) == plain
+    assert STYLES["rejected"] + "2 '\\n'" in colored
+    assert STYLES["accepted"] + "1 ' the'" in colored
+
+
+def test_a_bar_is_made_of_what_the_console_can_show():
+    assert bars([0.5, None, 1], "draft", 1, Look()).cells == ["███", "", "██████"]
+    assert bars([0.5], "draft", 1, Look(block="#")).cells == ["###"]
 
 
 @pytest.mark.slow
