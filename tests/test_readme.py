@@ -121,11 +121,6 @@ def test_links_and_images_exist():
         assert target.startswith("https://") or (ROOT / target).exists(), target
 
 
-def test_every_notebook_is_listed():
-    for notebook in (ROOT / "tutorials").glob("[0-9]*.ipynb"):
-        assert f"(tutorials/{notebook.name})" in README
-
-
 def test_it_is_short_enough_to_be_read():
     lines = README.splitlines()
     assert len(lines) <= 150

@@ -3,6 +3,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from decoding import Round
 from decoding.drafters.tree import Tree
@@ -95,4 +96,5 @@ def draw_passes(axes: Axes, passes: list[dict[int, Round]], n: int) -> None:
             if b in found:
                 draw_word(axes, x, b, str(len(found[b].emitted)), struck=False)
     axes.set(xlim=(-0.6, len(passes) - 0.4), ylim=(n - 0.5, -0.5), xlabel="pass of the target")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_yticks(range(n), [f"text {b}" for b in range(n)])

@@ -76,12 +76,19 @@ def rounds(generate: Any) -> Rounds:
     """Run generate(streamer), and yield each round's seconds and new ids.
 
     A greenlet is a function that can be left in the middle. A thread could wait as well, but would
-    have OpenMP threads of its own, which take cores from ours.
+    have OpenMP threads of its own, which take cores from ours. `generate` turns gradients off until
+    it ends; who asked for a round gets them back as they were.
     """
     inside = greenlet(lambda: generate(Handover(getcurrent().parent)))
-    while True:
-        started = perf_counter()
-        ids = inside.switch()
-        if inside.dead:
-            return
-        yield perf_counter() - started, ids
+    gradients = torch.is_grad_enabled()
+    try:
+        while True:
+            started = perf_counter()
+            ids = inside.switch()
+            torch.set_grad_enabled(gradients)
+            if inside.dead:
+                return
+            yield perf_counter() - started, ids
+    finally:
+        inside.throw()  # it ends here, if it was left in the middle
+        torch.set_grad_enabled(gradients)
