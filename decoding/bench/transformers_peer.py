@@ -90,5 +90,6 @@ def rounds(generate: Any) -> Rounds:
                 return
             yield perf_counter() - started, ids
     finally:
-        inside.throw()  # it ends here, if it was left in the middle
+        if not inside.dead:
+            inside.throw()  # it was left in the middle, and ends here
         torch.set_grad_enabled(gradients)
