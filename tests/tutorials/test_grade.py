@@ -29,7 +29,7 @@ def write(tmp_path):
 def test_right_answers_get_all_points_with_fresh_cases_too(capsys):
     for seed in ((), ("--seed", 7)):
         code, printed = run(capsys, ROOT / "tutorials" / "solutions" / "s02.py", *seed)
-        assert code == 0 and "notebook 2: 4 of 4 correct" in printed.out and not printed.err
+        assert code == 0 and "notebook 2: 5 of 5 correct" in printed.out and not printed.err
 
 
 def test_a_table_says_what_is_wrong_and_what_is_open(capsys, write):
@@ -40,7 +40,7 @@ def test_a_table_says_what_is_wrong_and_what_is_open(capsys, write):
                      printed.out, re.MULTILINE)
     assert re.search(r"^2\.2   emitted +not answered yet$", printed.out, re.MULTILINE)
     assert re.search(r"^2\.4   rounds_of_a_perfect_draft +not answered yet$", printed.out, re.M)
-    assert printed.out.endswith("notebook 2: 0 of 4 correct\n")
+    assert printed.out.endswith("notebook 2: 0 of 5 correct\n")
 
 
 def test_json_is_one_object(capsys, write):
@@ -75,7 +75,7 @@ def test_a_notebook_is_graded_without_running_it(capsys, write):
                               "def kept(drafted, choices): return count(zip(drafted, choices))\n"]
     code, printed = run(capsys, write(json.dumps(notebook), "copy.ipynb"))
     assert code == 1 and "after the first difference" in printed.out
-    assert printed.out.endswith("notebook 2: 0 of 4 correct\n")
+    assert printed.out.endswith("notebook 2: 0 of 5 correct\n")
 
 
 def test_bad_input_is_one_line_and_2(capsys, write):
