@@ -72,7 +72,7 @@ def test_stored_outputs_are_those_of_one_clean_run(path):
             assert output.output_type != "error" and output.get("name") != "stderr", cell.id
     text = path.read_text(encoding="utf-8")
     assert str(ROOT) not in text and "ipykernel_" not in text
-    assert path.stat().st_size < 600_000
+    assert path.stat().st_size < 700_000  # the museum has seventeen exhibits, most with a picture
 
 
 def said(cell):
