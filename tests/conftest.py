@@ -49,7 +49,8 @@ def choose(monkeypatch):
     Returns a list that grows: for each choice the candidates, the tokens, the dtype, the device.
     """
     from model.fast import layouts, onednn
-    from weights.choices import FILE, cache_folder
+    from weights.choices import FILE
+    from weights.output import cache_folder
 
     def choose(*favourites):
         timed = []

@@ -5,12 +5,12 @@ is safe to delete. Where it cannot be read or written, or is damaged, choices ar
 """
 import json
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 
+from weights.output import cache_folder
 from weights.processor import cpu_name
 
 FILE = "layouts.json"
@@ -30,15 +30,6 @@ class Choices(dict[str, str]):
         known = read(self.path)  # again: another program may have added something
         known.setdefault(self.machine, {})[key] = choice
         write(self.path, json.dumps(known, indent=1) + "\n")
-
-
-def cache_folder() -> Path:
-    """Return the folder for this project's files in the place where the system keeps caches."""
-    home = Path(os.path.expanduser("~"))
-    usual, variable = {"darwin": (home / "Library" / "Caches", ""),
-                       "win32": (home / "AppData" / "Local", "LOCALAPPDATA"),
-                       }.get(sys.platform, (home / ".cache", "XDG_CACHE_HOME"))
-    return Path(os.environ.get(variable) or usual) / "speculative"
 
 
 def read(path: Path) -> dict[str, dict[str, str]]:

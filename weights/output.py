@@ -23,6 +23,15 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def cache_folder() -> Path:
+    """Return the folder for this project's files in the place where the system keeps caches."""
+    home = Path(os.path.expanduser("~"))
+    usual, variable = {"darwin": (home / "Library" / "Caches", ""),
+                       "win32": (home / "AppData" / "Local", "LOCALAPPDATA"),
+                       }.get(sys.platform, (home / ".cache", "XDG_CACHE_HOME"))
+    return Path(os.environ.get(variable) or usual) / "speculative"
+
+
 @contextmanager
 def claim(folder: Path) -> Iterator[None]:
     """Make the folder if need be, and keep other runs out of it for as long as the block lasts.

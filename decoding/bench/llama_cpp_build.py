@@ -10,6 +10,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+from weights.output import cache_folder
+
 VERSION = "0.3.36"  # of llama-cpp-python
 SOURCE = Path(__file__).parent / "llama_cpp_driver"
 OPTIONS = {"CMAKE_BUILD_TYPE": "Release", "BUILD_SHARED_LIBS": "OFF",
@@ -20,16 +22,15 @@ class PeerError(Exception):
     """llama.cpp could not be built, or its driver has ended."""
 
 
-def cache_folder() -> Path:
+def build_folder() -> Path:
     """Return where downloads and builds are kept. It is safe to delete."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "speculative" / f"llama-cpp-python-{VERSION}"
+    return cache_folder() / f"llama-cpp-python-{VERSION}"
 
 
 def find_driver() -> Path:
     """Return the path of the driver. Raises PeerError if it is not built, or of another source."""
-    copy = cache_folder() / "driver"
-    path = cache_folder() / "build" / ("driver.exe" if sys.platform == "win32" else "driver")
+    copy = build_folder() / "driver"
+    path = build_folder() / "build" / ("driver.exe" if sys.platform == "win32" else "driver")
     if not path.exists() or any(differs(file, copy / file.name)
                                 or (copy / file.name).stat().st_mtime > path.stat().st_mtime
                                 for file in SOURCE.iterdir()):
@@ -64,7 +65,7 @@ def build() -> None:
         if shutil.which(tool) is None:
             raise PeerError("building llama.cpp takes cmake, ninja or make, and a C++ compiler; "
                             f"there is no {tool} here")
-    folder = cache_folder()
+    folder = build_folder()
     folder.mkdir(parents=True, exist_ok=True)
     llama_cpp = fetch(folder)
     out = folder / "build"

@@ -218,7 +218,7 @@ def test_what_llama_cpp_lacks_is_said_in_one_line(capsys, monkeypatch, tmp_path,
 
 def test_a_driver_of_another_source_is_not_used(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = llama_cpp_build.cache_folder()
+    folder = llama_cpp_build.build_folder()
     program = folder / "build" / ("driver.exe" if sys.platform == "win32" else "driver")
     program.parent.mkdir(parents=True)
     copy = llama_cpp_build.copy_driver(folder) / "driver.cpp"

@@ -7,7 +7,8 @@ from safetensors.torch import load_file, save_file
 
 from decoding.bench.counting_gpt2 import write_checkpoint
 from weights import WeightsError, load_fast, load_model
-from weights.choices import FILE, cache_folder
+from weights.choices import FILE
+from weights.output import cache_folder
 
 
 @pytest.fixture

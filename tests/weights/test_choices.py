@@ -6,7 +6,8 @@ import pytest
 from model.fast import layouts
 from model.fast.layouts import PLAIN, STRIPS, layout_name
 from weights import load_fast
-from weights.choices import FILE, Choices, cache_folder
+from weights.choices import FILE, Choices
+from weights.output import cache_folder
 
 
 def test_a_choice_is_kept_for_this_machine(tmp_path, monkeypatch):
