@@ -20,7 +20,7 @@ from decoding.sampling import GREEDY, Sampling
 from decoding.shapes import shape
 from decoding.speculative import Rule, speculative_rounds, usual_rule
 from decoding.tree import tree_rounds
-from model import GPT2
+from model import Decoder
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
 from weights import WeightsError, load_fast
@@ -56,7 +56,7 @@ class Session:
         self.draft = None if options.draft is None else self.make_draft(options.draft)
         self.target = self.ready(self.model, tokens_per_pass)
 
-    def load(self, role: str, name: str, tokens_per_pass: int) -> GPT2:
+    def load(self, role: str, name: str, tokens_per_pass: int) -> Decoder:
         try:
             return load_fast(name, self.device, self.dtype, self.options.layout, tokens_per_pass)
         except WeightsError as error:
@@ -68,7 +68,7 @@ class Session:
         # After full acceptance a draft catches up with two tokens in one pass.
         return self.ready(self.load("draft", name, 2 * self.texts), 2)
 
-    def ready(self, model: GPT2, tokens_per_pass: int) -> Model:
+    def ready(self, model: Decoder, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
         if self.options.compile:
             return self.coupled(Graphed(model, (1, tokens_per_pass)))
