@@ -156,7 +156,7 @@ def test_what_would_compute_something_else_is_refused_by_name(write, config, key
 @pytest.mark.parametrize("kind, words", ROPES)
 @pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
 def test_other_ways_to_stretch_positions_are_refused(write, kind, words, key):
-    with pytest.raises(WeightsError, match="config.json: the rope type is") as error:
+    with pytest.raises(WeightsError, match=r"config.json: the rope type is") as error:
         read_config(write(LLAMA, **{key: {"rope_type": kind, "factor": 2.0}}))
     assert words in str(error.value)
 
@@ -164,13 +164,13 @@ def test_other_ways_to_stretch_positions_are_refused(write, kind, words, key):
 @pytest.mark.parametrize("number", [key for key in LLAMA3 if key != "rope_type"])
 def test_a_way_to_stretch_positions_needs_all_its_numbers(write, number):
     scaling = {key: value for key, value in LLAMA3.items() if key != number}
-    with pytest.raises(WeightsError, match=f"config.json: {number} must be a"):
+    with pytest.raises(WeightsError, match=rf"config.json: {number} must be a"):
         read_config(write(LLAMA, rope_scaling=scaling))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 1.1, 1.5])  # of 64: 0, 3, 70, 96
 def test_only_pairs_can_be_turned(write, share):
-    with pytest.raises(WeightsError, match="of 64 numbers of a head .* would be turned"):
+    with pytest.raises(WeightsError, match=r"of 64 numbers of a head .* would be turned"):
         read_config(write(PYTHIA, rotary_pct=share))
 
 
