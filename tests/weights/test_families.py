@@ -108,6 +108,8 @@ def test_null_is_as_good_as_nothing(write):
      {"rope_type": "linear", "factor": 4.0, "rope_theta": 100000}),
     (PYTHIA, ("rotary_emb_base", "rotary_pct"),
      {"rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": 0.25}),
+    ({**PYTHIA, "rotary_pct": 0.5}, ("rotary_emb_base", "rotary_pct"),
+     {"rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": 0.5}),
 ])
 def test_positions_under_the_keys_of_2025_are_the_same(write, config, old, new):
     before = read_config(write(config))
@@ -132,6 +134,7 @@ REFUSED = [
     (GPT_NEO, "attention_types", [[["global", "local"], "6"]]),
     (GPT_NEO, "attention_types", "all"), (GPT_NEO, "attention_types", 7),
     (GPT_NEO, "attention_types", ...), (GPT_NEO, "attention_types", [[[], 10**12]]),
+    (GPT_NEO, "attention_types", [[["global", "local"], 10**12]]),
     (PYTHIA, "hidden_act", "gelu_new"), (PYTHIA, "layer_norm_eps", 1e-6),
     (PYTHIA, "use_parallel_residual", False), (PYTHIA, "attention_bias", False),
     (PYTHIA, "tie_word_embeddings", True), (PYTHIA, "rotary_emb_base", 0),
