@@ -18,7 +18,7 @@ def peak():  # the most memory so far; ru_maxrss would start at what the parent 
     return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
 folder, layout = sys.argv[1:]
 torch.set_num_threads(1)
-import model.fast.onednn, weights.checkpoint, weights.load
+import model.fast.onednn, weights.fill, weights.load
 before = peak()
 if layout == "as load_model has it":
     loaded = load_model(folder)
