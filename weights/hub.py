@@ -5,6 +5,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 from weights.errors import DownloadError, WeightsError
+from weights.files import reading
 from weights.registry import OFFICIAL, PUBLISHED, Repository
 
 ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
@@ -45,7 +46,8 @@ def first_of(source: Path | Repository, *filenames: str) -> str | None:
     The hub is asked only if none of them is in its cache. Raises as `fetch` does.
     """
     if isinstance(source, Path):
-        return next((name for name in filenames if (source / name).exists()), None)
+        with reading(source):
+            return next((name for name in filenames if (source / name).exists()), None)
     for is_there in (find_in_cache, is_on_hub):
         for filename in filenames:
             if is_there(source, filename):
