@@ -39,7 +39,9 @@ def introduce(session: Session, console: Console) -> None:
     if console.color:
         console.say(LEGEND + f"   {REJECTED}" * session.options.rejected)
     if session.prompt.text == "":
-        console.say("the prompt is empty: starting from <|endoftext|>")
+        tokens = b"".join(map(session.prompt.tokenizer.decode_single_token_bytes,
+                              session.prompt.ids))
+        console.say(f"the prompt is empty: starting from {tokens.decode()}")
     if session.prompt.text.endswith(" "):
         console.say("note: the prompt ends in a space, but these models have it at the beginning "
                     "of the next word; without it they know better how to go on")
