@@ -75,8 +75,9 @@ def find_tokenizer(source: Path | Repository, family: str, n_rows: int) -> Token
     path = find_file(source, there.replace("merges.txt", "vocab.json"))
     if there == "merges.txt":
         find_file(source, there)  # to lie beside it
-    ends = read_ends(find_file(source, "config.json"))
-    tokenizer = read_once(path, path.stat().st_mtime_ns, ends)
+    with reading(path):
+        changed = path.stat().st_mtime_ns
+    tokenizer = read_once(path, changed, read_ends(find_file(source, "config.json")))
     if tokenizer.n_vocab > n_rows:
         raise WeightsError(f"{path} has {tokenizer.n_vocab} tokens, but the embedding only "
                            f"{n_rows} rows")

@@ -103,7 +103,7 @@ def test_the_pair_shares_one_vocabulary():
     large, small = (folder / "tales.tiktoken" for folder in BUNDLED.values())
     assert large.read_bytes() == small.read_bytes()
     gpt2, tales = load_tokenizer("gpt2"), load_tokenizer("tales-small")
-    ids = [gpt2.encode_single_token(tales.decode_single_token_bytes(i)) for i in range(4095)]
+    ids = list(map(gpt2.token_byte_values().index, tales.token_byte_values()[:4095]))
     assert ids == sorted(ids)  # GPT-2's tokens, in GPT-2's order
 
 
@@ -130,7 +130,7 @@ def test_a_folder_has_its_own_vocabulary_else_gpt2s(tmp_path):
 
 
 @pytest.mark.parametrize("n_vocab, vocabularies, words", [
-    (258, [], r"258 tokens.*needs a \*\.tiktoken file"),
+    (258, [], r"258 tokens and no vocabulary"),
     (257, [BYTES, BYTES], "2 vocabularies, v0.tiktoken and v1.tiktoken; keep one"),
     (256, [BYTES], "257 tokens with <|endoftext|>, but config.json says 256"),
     (257, [[*BYTES[1:], b"he"]], "have all 256 bytes"),
