@@ -72,7 +72,7 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     options, prompt = session.options, session.prompt
     done: list[Round] = []
     text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.eot_token, console.color,
-                      console.wrap, options.rejected)
+                      console.wrap, options.rejected, session.stop)
     if console.out is not None:
         console.echo(prompt.text)
     for round in console.stepwise(rounds) if options.step else rounds:

@@ -19,6 +19,7 @@ from decoding.result import Round
 from decoding.sampling import GREEDY, Sampling
 from decoding.shapes import shape
 from decoding.speculative import Rule, speculative_rounds, usual_rule
+from decoding.stop import Stop, text_of
 from decoding.tree import tree_rounds
 from model import GPT2
 from model.fast.cuda_graphs import Graphed
@@ -102,10 +103,15 @@ class Session:
     def eos(self) -> int | None:
         return None if self.options.ignore_eos else self.prompt.tokenizer.eot_token
 
+    @property
+    def stop(self) -> Stop | None:
+        strings = self.options.stop
+        return None if strings is None else Stop(strings, self.prompt.tokenizer)
+
     def baseline(self, max_new_tokens: int) -> Iterator[Round]:
         return autoregressive_rounds(
             self.target, self.prompt.ids, max_new_tokens, sampling=self.loop_sampling,
-            eos=self.eos, generator=self.generator())
+            eos=self.eos, stop=self.stop, generator=self.generator())
 
     def speculative(self, max_new_tokens: int) -> Iterator[Round]:
         assert self.draft is not None  # every mode but baseline has one
@@ -113,11 +119,11 @@ class Session:
             return tree_rounds(
                 cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
                 self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
-                generator=self.generator(), trace=self.options.trace)
+                stop=self.stop, generator=self.generator(), trace=self.options.trace)
         return speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
-            generator=self.generator(),
+            stop=self.stop, generator=self.generator(),
             trace=self.options.trace or self.options.record is not None)
 
     def settings(self) -> dict:
@@ -145,10 +151,11 @@ class Session:
                 f"{self.device}, {threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
-        """Return the text of new ids, without end-of-text; half a character is U+FFFD."""
-        tokenizer = self.prompt.tokenizer
-        ids = [token for token in ids if token != tokenizer.eot_token]
-        return tokenizer.decode(ids, errors="replace")
+        """Return the text of new ids, without end-of-text; half a character is U+FFFD.
+
+        A stop string is no part of it.
+        """
+        return text_of(ids, self.prompt.tokenizer, self.stop)
 
     def show(self, token: int) -> str:
         """Return a token as it can be printed."""

@@ -173,8 +173,8 @@ TESTS = Path(__file__).parents[1]
 
 def test_every_option_is_tried():
     names = ["decoding/test_generate.py", "decoding/test_prompts_file.py",
-             "decoding/test_recording.py", "decoding/test_report.py", "decoding/test_streaming.py",
-             "model/test_cuda_graphs.py"]
+             "decoding/test_recording.py", "decoding/test_report.py", "decoding/test_stop.py",
+             "decoding/test_streaming.py", "model/test_cuda_graphs.py"]
     tests = "".join((TESTS / name).read_text(encoding="utf-8") for name in names)
     untried = [option for option in OPTIONS if f'"{option}"' not in tests]
     assert untried == ["--help", "--list-models"]
