@@ -35,9 +35,14 @@ def gamma(text: str) -> int | str:
 
 
 def stop_string(text: str) -> str:
-    r"""Return a text with \n, \t and \\ replaced by what they stand for; an argparse type."""
+    """Return a text that is not empty, escapes read; an argparse type."""
     if text == "":
         raise argparse.ArgumentTypeError("must not be empty")
+    return unescape(text)
+
+
+def unescape(text: str) -> str:
+    r"""Return a text with \n, \t and \\ replaced by what they stand for; an argparse type."""
     escapes = {"n": "\n", "t": "\t", "\\": "\\"}
     return re.sub(r"\\([nt\\])", lambda found: escapes[found[1]], text)
 

@@ -11,7 +11,7 @@ from decoding.cli.prompt import Prompt
 from decoding.cli.report import advise, as_json, lossless, reason, speedup, table
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, REJECTED, TextStream
-from decoding.compare import first_difference, identity_line
+from decoding.compare import identity_line
 from decoding.recording import write_recording
 from decoding.result import Generation, Round
 
@@ -108,10 +108,7 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
             console.say("the texts part: reading them again, token by token and in blocks")
-        block = (len(speculative.tokens) if session.options.no_cache else
-                 speculative.gamma + 1 if session.shape is None else session.shape.nodes + 1)
-        difference = first_difference(session.coupled(session.model), session.prompt.ids,
-                                      baseline.tokens, speculative.tokens, block)
+        difference = session.first_difference(baseline, speculative)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None
         if difference is not None:
