@@ -67,6 +67,8 @@ def load_task(name: str, metric: str | None, template: str | None) -> Task:
     if not name.endswith(".jsonl"):
         raise ValueError(f"unknown task {name!r}; known are humaneval, xsum, and files whose names "
                          "end in .jsonl")
+    if metric is not None and metric not in METRICS:
+        raise ValueError(f"unknown metric {metric!r}; known are {', '.join(METRICS)}")
     if metric is None:
         raise ValueError(f"--task {name} needs a --metric: {', '.join(METRICS)}")
     return Task(name, metric, read_problems(name, metric))

@@ -9,6 +9,7 @@ from typing import Any
 
 from decoding.quality.tasks import library
 from weights.errors import DownloadError
+from weights.hub import ANSWER_SECONDS
 
 REPOSITORY = "EdinburghNLP/xsum"
 REVISION = "5484b3547a597693f9c099954c1cd6a8192a4573"  # of the branch refs/convert/parquet
@@ -34,17 +35,24 @@ def read_articles() -> list[dict[str, Any]]:
 def fetch() -> Path:
     """Return the path of the file in the hub's cache, downloaded if it is not there."""
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")  # see weights/hub.py
-    from huggingface_hub import constants, hf_hub_download
-    from huggingface_hub.utils import logging
+    from huggingface_hub import constants, hf_hub_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status, logging
 
     logging.set_verbosity_error()
-    try:
-        return Path(hf_hub_download(REPOSITORY, FILE, repo_type="dataset", revision=REVISION))
+    where: Any = {"repo_type": "dataset", "revision": REVISION}
+    cached = try_to_load_from_cache(REPOSITORY, FILE, **where)
+    if isinstance(cached, str):
+        return Path(cached)
+    try:  # one byte first: hf_hub_download asks a host that does not answer again and again
+        headers = {**build_hf_headers(), "Range": "bytes=0-0"}
+        hf_raise_for_status(get_session().get(hf_hub_url(REPOSITORY, FILE, **where),
+                                              headers=headers, timeout=ANSWER_SECONDS))
+        return Path(hf_hub_download(REPOSITORY, FILE, **where))
     except Exception as error:  # of the hub's library, the HTTP library below it, or the disk
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200].rstrip(".")
         raise DownloadError(
             f"{FILE} of the data set {REPOSITORY} could not be downloaded from "
-            f"{constants.ENDPOINT}: {type(error).__name__}: {reason} Where the network works, run "
+            f"{constants.ENDPOINT}: {type(error).__name__}: {reason}. Where the network works, run "
             f"`hf download {REPOSITORY} {FILE} --repo-type dataset --revision {REVISION} "
             "--cache-dir hub`; copy the folder hub here, and set HF_HUB_CACHE to its path"
         ) from error
