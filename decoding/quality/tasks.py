@@ -45,7 +45,7 @@ def library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ValueError(f"{name.split('.')[0]} is not installed; run "
+        raise ValueError(f"{name.partition('.')[0]} is not installed; run "
                          "`pip install -r decoding/quality/requirements.txt`") from error
 
 

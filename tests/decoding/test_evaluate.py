@@ -248,7 +248,7 @@ for problem in task.problems:
     print(repr((problem.name, problem.prompt, problem.facts)))
 print(task.metric, task.stop, task.max_new_tokens)
 """
-NETWORK = f"""
+NETWORK = """
 from decoding.evaluate import main
 import sys
 sys.stderr = sys.stdout
