@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decoding.feed import Config
 from decoding.random import Generator, new_generator
 from decoding.sampling import Sampling, is_whole
+from decoding.stop import Stop
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Request:
     sampling: Sampling
     eos: int | None
     generator: Generator
+    stop: Stop | None = None
 
     def room(self, length: int, draft_ctx: float) -> int:
         """Return how many tokens can be drafted after a text of `length`, at least 0.
@@ -30,19 +32,34 @@ class Request:
         return int(max(0, min(budget, target, draft)))
 
     def finish_reason(self, tokens: list[int]) -> str | None:
-        """Say why the text ends here, if it does: "eos", "length", or "context" (it is full).
+        """Say why the text ends here, if it does: "eos", "stop", "length", or "context" (full).
 
         The last id is never fed, so a text can be one id longer than the context.
         """
         if tokens[-1] == self.eos:
             return "eos"
+        if self.stop is not None and self.stop.ends(tokens[len(self.prompt):]):
+            return "stop"
         if len(tokens) >= self.end:
             return "length"
         return "context" if len(tokens) > self.n_ctx else None
 
+    def kept(self, tokens: list[int], accepted: list[int]) -> list[int] | None:
+        """Return the accepted tokens up to one that ends the text, None if none does.
+
+        tokens: the text before them.
+        """
+        text = tokens[len(self.prompt):]
+        for i, token in enumerate(accepted, start=1):
+            text.append(token)
+            if token == self.eos or (self.stop is not None and self.stop.ends(text)):
+                return accepted[:i]
+        return None
+
 
 def new_request(config: Config, prompt: list[int], max_new_tokens: int, sampling: Sampling,
-                eos: int | None, generator: Generator | None) -> Request:
+                eos: int | None, generator: Generator | None,
+                stop: Stop | None = None) -> Request:
     """Return what is asked of a model of this configuration.
 
     generator: None makes one seeded from the system.
@@ -50,7 +67,7 @@ def new_request(config: Config, prompt: list[int], max_new_tokens: int, sampling
     """
     check_request(config, prompt, max_new_tokens, eos)
     ids, end = list(map(int, prompt)), len(prompt) + int(max_new_tokens)  # no bytes of numpy's
-    return Request(ids, end, config.n_ctx, sampling, eos, generator or new_generator())
+    return Request(ids, end, config.n_ctx, sampling, eos, generator or new_generator(), stop)
 
 
 def check_request(config: Config, prompt: list[int], max_new_tokens: int, eos: int | None) -> None:

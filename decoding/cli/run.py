@@ -11,7 +11,7 @@ from decoding.cli.prompt import Prompt
 from decoding.cli.report import advise, as_json, lossless, reason, speedup, table
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, REJECTED, TextStream
-from decoding.compare import first_difference, identity_line
+from decoding.compare import identity_line
 from decoding.recording import write_recording
 from decoding.result import Generation, Round
 
@@ -74,7 +74,7 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     options, prompt = session.options, session.prompt
     done: list[Round] = []
     text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.eot_token, console.color,
-                      console.wrap, options.rejected)
+                      console.wrap, options.rejected, session.stop)
     if console.out is not None:
         console.echo(prompt.text)
     for round in console.stepwise(rounds) if options.step else rounds:
@@ -110,10 +110,7 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
             console.say("the texts part: reading them again, token by token and in blocks")
-        block = (len(speculative.tokens) if session.options.no_cache else
-                 speculative.gamma + 1 if session.shape is None else session.shape.nodes + 1)
-        difference = first_difference(session.coupled(session.model), session.prompt.ids,
-                                      baseline.tokens, speculative.tokens, block)
+        difference = session.first_difference(baseline, speculative)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None
         if difference is not None:
