@@ -27,7 +27,7 @@ from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling, is_whole, to_host, to_probs
 from decoding.speculative import Rule, settle, usual_rule
 from decoding.stop import Stop
-from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
+from decoding.stopping import Eos, Request, check_vocabulary, new_request, warn_of_context
 from model import Decoder
 from model.batch_cache import BatchCache, admit, read_texts
 
@@ -145,7 +145,7 @@ def collect(n: int, gamma: int, passes: Iterator[dict[int, Round]]) -> list[Gene
 
 def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
                  prompts: list[list[int]], max_new_tokens: int | Sequence[int], *, gamma: int,
-                 sampling: Sampling = GREEDY, rule: Rule | None = None, eos: int | None = None,
+                 sampling: Sampling = GREEDY, rule: Rule | None = None, eos: Eos = None,
                  stop: Stop | None = None, generators: Sequence[Generator] | None = None,
                  at_once: int | None = None,
                  continuous: bool = False) -> Iterator[dict[int, Round]]:

@@ -18,7 +18,7 @@ from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, UNCHANGED, Sampling, to_host, to_probs
 from decoding.stop import Stop
-from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
+from decoding.stopping import Eos, Request, check_vocabulary, new_request, warn_of_context
 
 Rule = Callable[[Tensor, Tensor, Tensor, Generator], Acceptance]
 
@@ -82,7 +82,7 @@ def settle(numbers: list[int], request: Request,
 
 def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int],
                        max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
-                       eos: int | None = None, stop: Stop | None = None) -> Generation:
+                       eos: Eos = None, stop: Stop | None = None) -> Generation:
     """Continue `prompt` greedily: the ids that `autoregressive` gives, in fewer target passes.
 
     The arguments are those of `speculative_rounds`.
@@ -95,7 +95,7 @@ def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int],
 def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int],
                          max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
                          rule: Rule | None = None, sampling: Sampling = UNCHANGED,
-                         eos: int | None = None, stop: Stop | None = None,
+                         eos: Eos = None, stop: Stop | None = None,
                          generator: Generator | None = None) -> Generation:
     """Continue `prompt` by sampling: the texts have the distribution that `autoregressive` gives.
 
@@ -110,7 +110,7 @@ def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int
 
 def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
                        max_new_tokens: int, *, gamma: int | Gamma, rule: Rule, sampling: Sampling,
-                       eos: int | None = None, stop: Stop | None = None,
+                       eos: Eos = None, stop: Stop | None = None,
                        generator: Generator | None = None, trace: bool = False) -> Iterator[Round]:
     """Decode one round at a time: `next(rounds)` drafts, verifies and accepts, and returns a Round.
 
@@ -123,7 +123,7 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
         `decoding.acceptance`, as `usual_rule(sampling)` tells; `accept_block`, which samples and
         keeps more; or one of your own.
     sampling: temperature, top-k and top-p, of target and draft alike.
-    eos: the id of end-of-text, after which nothing is written.
+    eos: the id of end-of-text, or several; after one of them nothing is written.
     stop: strings that end the text, as `Stop(["\n\n"], tokenizer)` of `decoding.stop`.
     generator: of all randomness; None makes one seeded from the system.
     trace: keep in each Round what was computed, and the time of each phase.

@@ -7,7 +7,7 @@ text at the same token. What a rule decided about later tokens then does not cou
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tiktoken
+from weights.vocabulary import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Stop:
     """
 
     strings: Sequence[str]
-    tokenizer: tiktoken.Encoding
+    tokenizer: Tokenizer
 
     def __post_init__(self) -> None:
         if isinstance(self.strings, str) or not self.strings or "" in self.strings:
@@ -32,7 +32,7 @@ class Stop:
     def bytes_of(self, tokens: Sequence[int]) -> bytes:
         """Return the bytes of a text; an end-of-text has none."""
         return b"".join(self.tokenizer.decode_single_token_bytes(token) for token in tokens
-                        if token != self.tokenizer.eot_token)
+                        if token not in self.tokenizer.ends)
 
     def ends(self, new: list[int]) -> bool:
         """Return whether the last of the new tokens completes a stop string.
@@ -58,11 +58,11 @@ class Stop:
                     if text.endswith(pattern[:n])), default=0)
 
 
-def text_of(ids: list[int], tokenizer: tiktoken.Encoding, stop: Stop | None) -> str:
+def text_of(ids: list[int], tokenizer: Tokenizer, stop: Stop | None) -> str:
     """Return the text of new ids, without end-of-text and up to a stop string.
 
     Half a character is U+FFFD.
     """
-    ids = [token for token in ids if token != tokenizer.eot_token]
-    text = tokenizer.decode_bytes(ids)
+    text = b"".join(tokenizer.decode_single_token_bytes(token) for token in ids
+                    if token not in tokenizer.ends)
     return (text if stop is None else stop.cut(text)).decode("utf-8", errors="replace")

@@ -19,7 +19,7 @@ from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling, to_host, to_probs
 from decoding.stop import Stop
-from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
+from decoding.stopping import Eos, Request, check_vocabulary, new_request, warn_of_context
 from decoding.walks import Rule, Test, usual_walk
 
 
@@ -120,7 +120,7 @@ def speculative_tree(target: TreeModel, drafter: TreeDrafter, prompt: list[int],
 
 
 def tree_rounds(target: TreeModel, drafter: TreeDrafter, prompt: list[int], max_new_tokens: int, *,
-                sampling: Sampling, rule: Rule | None = None, eos: int | None = None,
+                sampling: Sampling, rule: Rule | None = None, eos: Eos = None,
                 stop: Stop | None = None, generator: Generator | None = None,
                 trace: bool = False) -> Iterator[TreeRound]:
     """Decode one round at a time: `next(rounds)` drafts a tree, verifies it, and walks down.

@@ -21,6 +21,7 @@ from decoding.sampling import GREEDY, Sampling
 from decoding.shapes import shape
 from decoding.speculative import Rule, speculative_rounds, usual_rule
 from decoding.stop import Stop, text_of
+from decoding.stopping import Eos
 from decoding.tree import tree_rounds
 from model import Decoder
 from model.fast.cuda_graphs import Graphed
@@ -101,8 +102,8 @@ class Session:
         return accept_block if self.options.rule == "block" else usual_rule(self.loop_sampling)
 
     @property
-    def eos(self) -> int | None:
-        return None if self.options.ignore_eos else self.prompt.tokenizer.eot_token
+    def eos(self) -> Eos:
+        return None if self.options.ignore_eos else self.prompt.tokenizer.ends
 
     @property
     def stop(self) -> Stop | None:

@@ -102,7 +102,7 @@ def test_a_stream_shows_the_text_before_the_string_and_no_more(strings):
     for seed in range(12):
         ids = as_bytes(TEXT.encode()) if seed % 2 else TOKENIZER.encode(TEXT)
         ids = first_end_of_bytes(ids, stop)
-        text = TextStream(out := io.StringIO(), TOKENIZER, TOKENIZER.eot_token, False, stop=stop)
+        text = TextStream(out := io.StringIO(), TOKENIZER, TOKENIZER.ends, False, stop=stop)
         expected = text_of(ids, TOKENIZER, stop)
         for round in cut(ids, random.Random(seed)):
             text.write_round(round)
@@ -156,3 +156,13 @@ def test_the_numbers_of_a_run_still_add_up():
     run = speculative_greedy(TARGET, DRAFT, PROMPT, N, gamma=8, stop=stop)
     assert isinstance(run, Generation) and run.finish_reason == "stop"
     assert run.new_tokens == run.accepted + run.corrections + run.bonuses
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_of_several_ids_ends_a_text(loop):
+    whole = LOOPS[loop]().tokens
+    for ends in ([whole[20], whole[9]], {whole[3], 4095}, whole[-1]):
+        found = [ends] if isinstance(ends, int) else ends
+        first = min(whole.index(end) for end in found if end in whole)
+        run = LOOPS[loop](eos=ends)
+        assert (run.tokens, run.finish_reason) == (whole[:first + 1], "eos")
