@@ -93,7 +93,7 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
         models[role] = load_fast(getattr(options, role), device, dtype, layout, tokens_per_pass)
         seconds[role] = perf_counter() - started
     pair = Pair(models["target"], models["draft"],
-                eos=tokenizer.eot_token if options.eos else None, seed=options.seed,
+                eos=tokenizer.ends if options.eos else None, seed=options.seed,
                 name=lambda token: show_token(token, tokenizer))
     return pair, seconds
 

@@ -18,7 +18,8 @@ from weights import load_model
 
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
             "decoding.bench.transformers", "decoding.bench.llama_cpp", "decoding.bench.round",
-            "decoding.bench.batches", "decoding.bench.counting", "weights.train", "weights.check"]
+            "decoding.bench.batches", "decoding.bench.counting", "decoding.evaluate",
+            "weights.train", "weights.check"]
 
 
 def run(capsys, module, *arguments):
