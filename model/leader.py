@@ -40,7 +40,7 @@ class Leader(Decoder):
         held = None if cache is None else (number_of(cache), cache.length)
         # To know drafted ids process 0 waits for its draft; a second message would cost as much.
         ids = tokens.tolist()
-        with self.world.undisturbed():
+        with self.world.one_pass():
             self.world.announce("forward", ids, held, place)
             return self.share.forward(tokens, cache, last, place)  # (B, last, n_vocab)
 
@@ -49,7 +49,7 @@ class Leader(Decoder):
         """Read a block of several texts, for `read_texts`; other passes come by `forward`."""
         assert isinstance(cache, BatchSlots)
         texts = cache.cache
-        with self.world.undisturbed():
+        with self.world.one_pass():
             self.world.announce("read_block", tokens.tolist(), number_of(texts.memory),
                                 texts.lengths, cache.first)
             return self.share.read(tokens, positions, mask, cache)  # (B, T, n_embd)

@@ -35,8 +35,12 @@ class World(Protocol):
         """Tell the others what to do; `Follower` has a method for everything."""
         ...
 
-    def undisturbed(self) -> AbstractContextManager:
-        """Make Ctrl-C wait: a pass that is cut in two leaves others in the middle of a sum."""
+    def announce_later(self, what: str, *numbers: Any) -> None:
+        """Do so together with the next announcement."""
+        ...
+
+    def one_pass(self) -> AbstractContextManager:
+        """A block that Ctrl-C waits for: cut in two, it leaves others in the middle of a sum."""
         ...
 
 

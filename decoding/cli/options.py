@@ -20,6 +20,7 @@ from weights.console import (
     whole,
 )
 from weights.errors import WeightsError
+from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
@@ -83,6 +84,10 @@ def make_parser() -> OneLineParser:
     add_machine_options(parser)
     add("--compile", action="store_true",
         help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
+    add("--processes", metavar="N", type=whole(1),
+        help="split the target over N processes of this machine, by its heads, one GPU each if there "
+             "are any: for a target larger than one device. torchrun may start them instead, on "
+             "several machines. A process that does not answer for a minute ends the run")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
     add("--ignore-eos", action="store_true",
         help="go on after an end-of-text, which is not printed")
@@ -140,6 +145,7 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
     if sampled and options.mode != "baseline" and options.rule is None:
         options.rule = "token"
     options.trace = options.trace or options.step
+    options.processes = options.processes or launched() or None
     try:
         resolve(options.target)
         if options.mode != "baseline":

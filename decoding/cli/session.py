@@ -1,6 +1,7 @@
 """The models and settings of one call of `python -m decoding.generate`, ready for both loops."""
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import cast
 
 import torch
@@ -20,12 +21,16 @@ from decoding.sampling import GREEDY, Sampling
 from decoding.shapes import shape
 from decoding.speculative import Rule, speculative_rounds, usual_rule
 from decoding.tree import tree_rounds
-from model import GPT2
+from model import Decoder
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
+from model.leader import Leader
 from weights import WeightsError, load_fast
 from weights.console import pick_device
 from weights.fast import dtype_name, pick_dtype
+from weights.processes.graphs import LedGraphs
+from weights.processes.group import Group
+from weights.processes.load import load_leader
 from weights.threads import describe_threads
 from weights.tokenizer import show_token
 
@@ -35,11 +40,15 @@ class Session:
 
     sampling: how tokens are chosen, as the options say.
     loop_sampling: the same for the loops: with shared noise the best of logits that carry it.
+    group: the processes that the target is shared out among, if there are any.
+    traffic: how often they spoke to each other in each run.
     Raises ValueError for what turns out to make no sense.
     """
 
-    def __init__(self, options: argparse.Namespace, prompt: Prompt) -> None:
-        self.options, self.prompt = options, prompt
+    def __init__(self, options: argparse.Namespace, prompt: Prompt,
+                 group: Group | None = None) -> None:
+        self.options, self.prompt, self.group = options, prompt, group
+        self.traffic: dict[str, dict[str, int]] = {}
         self.device = pick_device(options.device)
         if options.compile:
             check_graphs(self.device)
@@ -56,9 +65,12 @@ class Session:
         self.draft = None if options.draft is None else self.make_draft(options.draft)
         self.target = self.ready(self.model, tokens_per_pass)
 
-    def load(self, role: str, name: str, tokens_per_pass: int) -> GPT2:
+    def load(self, role: str, name: str, tokens_per_pass: int) -> Decoder:
+        how = (name, self.device, self.dtype, self.options.layout, tokens_per_pass)
         try:
-            return load_fast(name, self.device, self.dtype, self.options.layout, tokens_per_pass)
+            if self.group is not None and role == "target":
+                return load_leader(self.group, *how)
+            return load_fast(*how)
         except WeightsError as error:
             raise WeightsError(f"the {role}: {error}") from error
 
@@ -68,8 +80,10 @@ class Session:
         # After full acceptance a draft catches up with two tokens in one pass.
         return self.ready(self.load("draft", name, 2 * self.texts), 2)
 
-    def ready(self, model: GPT2, tokens_per_pass: int) -> Model:
+    def ready(self, model: Decoder, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
+        if self.options.compile and self.group is not None and isinstance(model, Leader):
+            return self.coupled(LedGraphs(model, self.group, (1, tokens_per_pass)))
         if self.options.compile:
             return self.coupled(Graphed(model, (1, tokens_per_pass)))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
@@ -103,22 +117,29 @@ class Session:
         return None if self.options.ignore_eos else self.prompt.tokenizer.eot_token
 
     def baseline(self, max_new_tokens: int) -> Iterator[Round]:
-        return autoregressive_rounds(
+        return self.counted("baseline", autoregressive_rounds(
             self.target, self.prompt.ids, max_new_tokens, sampling=self.loop_sampling,
-            eos=self.eos, generator=self.generator())
+            eos=self.eos, generator=self.generator()))
 
     def speculative(self, max_new_tokens: int) -> Iterator[Round]:
         assert self.draft is not None  # every mode but baseline has one
         if self.shape is not None:
-            return tree_rounds(
+            return self.counted("speculative", tree_rounds(
                 cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
                 self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
-                generator=self.generator(), trace=self.options.trace)
-        return speculative_rounds(
+                generator=self.generator(), trace=self.options.trace))
+        return self.counted("speculative", speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
             generator=self.generator(),
-            trace=self.options.trace or self.options.record is not None)
+            trace=self.options.trace or self.options.record is not None))
+
+    def counted(self, title: str, rounds: Iterator[Round]) -> Iterator[Round]:
+        """Yield the same rounds; at their end note what the processes had to say meanwhile."""
+        before = None if self.group is None else replace(self.group.traffic)
+        yield from rounds
+        if before is not None and self.group is not None:
+            self.traffic[title] = asdict(self.group.traffic.since(before))
 
     def settings(self) -> dict:
         """Return every option's value, and what `auto` and the defaults came to."""
@@ -141,8 +162,9 @@ class Session:
         graphs = ", CUDA graphs" if options.compile else ""
         threads = describe_threads(torch.get_num_threads())
         layout = layout_name(self.model)
+        spread = "" if self.group is None else f"{self.group.size} processes of "
         return (f"target {options.target}{draft}, {how}; {dtype_name(self.dtype)} on "
-                f"{self.device}, {threads}, layout {layout}{graphs}")
+                f"{self.device}, {spread}{threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
         """Return the text of new ids, without end-of-text; half a character is U+FFFD."""

@@ -3,8 +3,8 @@ import os
 
 import torch
 
-from model.leader import Follower
 from weights.errors import ProcessLost
+from weights.processes.graphs import GraphFollower
 from weights.processes.group import LOST, Group
 from weights.processes.load import attempt, check_device, load_share
 
@@ -28,7 +28,7 @@ def follow(group: Group) -> None:
     group.leave()
 
 
-class Worker(Follower):
+class Worker(GraphFollower):
     """A follower that can load what it is to follow."""
 
     def __init__(self, group: Group) -> None:

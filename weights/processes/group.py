@@ -28,6 +28,7 @@ FIRST = 1024  # bytes of a message that are always sent; all of it, but for a lo
 class Traffic:
     """How often this process has taken part in what, and the bytes of it."""
 
+    passes: int = 0
     sums: int = 0
     sum_bytes: int = 0  # of one process's numbers; how many bytes travel, the library decides
     announcements: int = 0
@@ -69,9 +70,12 @@ class Group:
         """Add up the y of every process, in place, and return it."""
         with self.others():
             dist.all_reduce(y, group=self.sums)  # in a CUDA graph this is recorded like a product
-        self.traffic.sums += 1
-        self.traffic.sum_bytes += y.nbytes
+        self.count(1, y.nbytes)
         return y
+
+    def count(self, sums: int, nbytes: int) -> None:
+        self.traffic.sums += sums
+        self.traffic.sum_bytes += nbytes
 
     def announce(self, what: str, *numbers: Any) -> None:
         """Tell the others what to do next: process 0 only."""
@@ -151,6 +155,16 @@ class Group:
             self.waiting = False
 
     @contextmanager
+    def one_pass(self) -> Iterator[None]:
+        """A pass of the model, on process 0."""
+        self.traffic.passes += 1
+        with self.undisturbed():
+            yield
+        if self.on_gpus:
+            self.passed = torch.cuda.Event()
+            self.passed.record()
+
+    @contextmanager
     def undisturbed(self) -> Iterator[None]:
         """A block that Ctrl-C waits for: a pass cut in two leaves others in the middle of a sum."""
         if self.held or threading.current_thread() is not threading.main_thread():
@@ -164,8 +178,5 @@ class Group:
         finally:
             signal.signal(signal.SIGINT, usual)
             self.held = False
-            if self.on_gpus:
-                self.passed = torch.cuda.Event()
-                self.passed.record()
         if pressed:
             raise KeyboardInterrupt
