@@ -1,14 +1,23 @@
 """A model of the right shapes on PyTorch's meta device, without memory: loading starts from it."""
+from collections.abc import Callable
+from typing import TypeVar
+
 import torch
 from torch.overrides import TorchFunctionMode
 
-from model.gpt2 import GPT2, GPT2Config
+from model.decoder import Decoder
+
+Config = TypeVar("Config")
 
 
-def without_memory(config: GPT2Config, dtype: torch.dtype) -> GPT2:
-    """Return a GPT-2 on PyTorch's meta device: its tensors have a shape and a dtype, no memory."""
+def without_memory(kind: Callable[[Config], Decoder], config: Config,
+                   dtype: torch.dtype) -> Decoder:
+    """Return a model on PyTorch's meta device: its tensors have a shape and a dtype, no memory.
+
+    kind: the model's class.
+    """
     with torch.device("meta"), NoInitialValues():
-        return GPT2(config).to(dtype)
+        return kind(config).to(dtype)
 
 
 class NoInitialValues(TorchFunctionMode):

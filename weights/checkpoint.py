@@ -1,114 +1,187 @@
-"""GPT-2's weights: found in a model.safetensors of the official layout, then read into a model.
+"""A model's weights: found in safetensors files of the official layouts, then read into a model.
 
 `find_weights` checks every name and shape before anything large is read. `read_weights` then fills
 the model, a layer at a time.
 """
-import re
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 
-from model import GPT2, GPT2Config
+from model import GPT2, Decoder, GPT2Config
 from model.meta import without_memory
+from model.split import Cut
 from weights.diagnose import fetch_again
 from weights.errors import WeightsError
-from weights.tensors import FLOATS, open_weights, read_header, read_tensor
+from weights.families import FAMILIES, Family
+from weights.tensors import FLOATS, TensorFile, open_weights
 
-# The official files come from a layer type (Conv1D) that stores its matrix [in, out]; nn.Linear
-# stores [out, in]. By name, not by shape: attn.c_proj is square, and would fit either way.
-CONV1D = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
-MASK_BUFFER = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # the causal mask, no weight
+MODELS = {"gpt2": (GPT2Config, GPT2)}  # by model_type
 
 
-def find_weights(path: Path, config: GPT2Config, dtype: torch.dtype) -> tuple[GPT2, dict[str, str]]:
-    """Return a model of this shape `without_memory`, and {its name: the file's key} of each weight.
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model on the disk: its model_type, its shape, and the files that hold its weights."""
 
-    Reads the file's header, and the output head if there is one. Raises WeightsError if the file is
-    not what its name says, or its tensors are not exactly those of such a model.
+    family: str
+    config: GPT2Config
+    files: list[Path]  # one, or all shards
+
+    @property
+    def place(self) -> Path:
+        """What to name in a message about all of the files."""
+        return self.files[0] if len(self.files) == 1 else self.files[0].parent
+
+
+class Stored(NamedTuple):
+    """Where a weight is, and how it is stored."""
+
+    path: Path
+    key: str
+    shape: list[int]
+    dtype: str  # as safetensors calls it
+    turned: bool  # whether nn.Linear has the matrix the other way round
+    cut: Cut | None = None  # which part of it is read; None for all of it
+
+
+def find_weights(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[Decoder, dict[str, Stored]]:
+    """Return a model of this shape `without_memory`, and {name in the model: where it is stored}.
+
+    Reads the files' headers, and the output head if there is one that is tied. Raises WeightsError
+    if a file is not what its name says, or the tensors are not exactly those of such a model.
     """
-    with open_weights(path) as file:
-        keys = match_keys(file, path)
-        if len(keys) < config.n_layer:  # before so many layers are made
-            raise WeightsError(f"{path} has {len(keys)} tensors, too few for the {config.n_layer} "
-                               "layers its configuration says")
-        model = without_memory(config, dtype)
-        check_tensors(file, keys, model, path)
-    return model, keys
+    family = FAMILIES[checkpoint.family]
+    weights = match_keys(checkpoint.files, family)
+    if len(weights) < checkpoint.config.n_layer:  # before so many layers are made
+        raise WeightsError(f"{checkpoint.place} has {len(weights)} tensors, too few for the "
+                           f"{checkpoint.config.n_layer} layers its configuration says")
+    model = without_memory(MODELS[checkpoint.family][1], checkpoint.config, dtype)
+    repeated = without_head(weights, model, family)
+    check_tensors(weights, model, checkpoint.place)
+    if repeated is not None:
+        check_tied(*repeated)
+    return model, weights
 
 
-def match_keys(file: safe_open, path: Path) -> dict[str, str]:
-    """Return {name in GPT2: key in the file}, without the prefix and the mask buffers."""
-    keys = {}
-    for key in sorted(file.keys()):
-        name = key.removeprefix("transformer.")
-        if name in keys:
-            raise WeightsError(f"{path} holds {name} twice, "
-                               "with and without the prefix 'transformer.'")
-        if not MASK_BUFFER.fullmatch(name):
-            keys[name] = key
-    return keys
+def match_keys(files: list[Path], family: Family) -> dict[str, Stored]:
+    """Return {name in the model: where it is stored}, without the prefix, and without constants.
+
+    Where a tensor is, the files themselves say: an index of shards cannot be wrong about it.
+    """
+    weights: dict[str, Stored] = {}
+    for path in files:
+        with open_weights(path) as file:
+            for key in sorted(file.keys()):
+                start = family.prefix.match(key)
+                name = key[start.end():] if start else key
+                if family.constants.fullmatch(name):
+                    continue
+                if name in weights:
+                    raise WeightsError(f"{path} holds {name} twice: as {key}, and as "
+                                       f"{weights[name].key} in {weights[name].path.name}")
+                tensor = file.get_slice(key)
+                weights[name] = Stored(path, key, tensor.get_shape(), tensor.get_dtype(),
+                                       name.endswith(family.turned))
+    return weights
 
 
-def check_tensors(file: safe_open, keys: dict[str, str], model: GPT2, path: Path) -> None:
-    """Raise WeightsError unless just the model's weights are there, in its shapes, as floats."""
-    weights = dict(model.named_parameters())
-    for name, weight in weights.items():
-        if name not in keys:
-            raise WeightsError(f"{path} has no tensor {name}; "
-                               "is it a GPT-2 of the shape its configuration says?")
-        stored = file.get_slice(keys[name])
-        expected = list(weight.shape)[::-1] if name.endswith(CONV1D) else list(weight.shape)
-        if stored.get_shape() != expected:
-            raise WeightsError(f"{path}: {name} has the shape {stored.get_shape()}, "
-                               f"its configuration needs {expected}")
-        if stored.get_dtype() not in FLOATS:
-            raise WeightsError(f"{path}: {name} is stored as {stored.get_dtype()}; "
-                               f"only {', '.join(FLOATS)} are read")
-    for name in keys:
-        if name == "lm_head.weight":
-            check_tied_head(file, keys, path)
-        elif name not in weights:
-            raise WeightsError(f"{path} has a tensor {name!r} that GPT-2 does not have")
+def without_head(weights: dict[str, Stored], model: Decoder,
+                 family: Family) -> tuple[Stored, Stored] | None:
+    """Drop the output head of a tied model, which is its embedding; return both if both are stored.
+
+    A file may have the matrix under either name, or under both.
+    """
+    if family.tied is None or family.tied[0] not in weights:
+        return None
+    head, embedding = family.tied
+    if head in dict(model.named_parameters()):  # this one is not tied
+        return None
+    stored = weights.pop(head)
+    if embedding not in weights:
+        weights[embedding] = stored
+        return None
+    return stored, weights[embedding]
 
 
-def check_tied_head(file: safe_open, keys: dict[str, str], path: Path) -> None:
+def check_tied(head: Stored, embedding: Stored) -> None:
     """Raise WeightsError unless a repeated token embedding equals the first."""
-    head, wte = file.get_tensor(keys["lm_head.weight"]), file.get_tensor(keys["wte.weight"])
-    if head.dtype != wte.dtype or not torch.equal(head, wte):
-        raise WeightsError(f"{path}: lm_head.weight differs from wte.weight, "
-                           "but GPT-2's output head is tied to it")
+    with TensorFile(head.path) as one, TensorFile(embedding.path) as other:
+        a, b = one.read(head.key), other.read(embedding.key)
+        if a.dtype != b.dtype or not torch.equal(a, b):
+            raise WeightsError(f"{head.path}: {head.key} differs from {embedding.key}, "
+                               "but the output head is tied to it")
 
 
-def read_weights(path: Path, keys: dict[str, str], model: GPT2, device: torch.device | str,
-                 layer: Callable[[Tensor, Tensor], nn.Module] | None = None) -> None:
-    """Fill the model of `find_weights` with the weights in the file, in the model's dtype.
+def check_tensors(weights: dict[str, Stored], model: Decoder, place: Path) -> None:
+    """Raise WeightsError unless just the model's weights are there, in its shapes, as floats."""
+    kind, wanted = type(model).__name__, dict(model.named_parameters())
+    for name, weight in wanted.items():
+        if name not in weights:
+            raise WeightsError(f"{place} has no tensor {name}; "
+                               f"is it a {kind} of the shape its configuration says?")
+        stored = weights[name]
+        expected = list(weight.shape)[::-1] if stored.turned else list(weight.shape)
+        if stored.shape != expected:
+            raise WeightsError(f"{stored.path}: {name} has the shape {stored.shape}, "
+                               f"its configuration needs {expected}")
+        if stored.dtype not in FLOATS:
+            raise WeightsError(f"{stored.path}: {name} is stored as {stored.dtype}; "
+                               f"only {', '.join(FLOATS)} are read")
+    for name, stored in weights.items():
+        if name not in wanted:
+            raise WeightsError(f"{stored.path} has a tensor {name!r} that {kind} does not have")
 
-    keys: {name in the model: key in the file}, of `find_weights`.
-    layer: builds a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,), which
-        it must copy; None for nn.Linear. A packed layer is built straight from the file: to write
-        its weight as stored and pack it later would take up to twice as long.
 
-    Memory: the model, and one layer at a time. Raises WeightsError if a weight is not finite.
+def read_weights(weights: dict[str, Stored], model: Decoder, device: torch.device | str,
+                 layer: Callable[[Tensor, Tensor | None], nn.Module] | None = None) -> None:
+    """Fill the model of `find_weights` with the weights in the files, in the model's dtype.
+
+    weights: of `find_weights`.
+    layer: builds a linear layer, on the CPU, of a weight (n_out, n_in) and a bias (n_out,), if
+        there is one, which it must copy; None for nn.Linear. A packed layer is built straight from
+        the file: to write its weight as stored and pack it later would take up to twice as long.
+
+    Memory: the model, and one layer at a time, the largest first, when there is little of the model
+    yet. Raises WeightsError if a weight is not finite.
     """
     dtype = model.dtype
-    with path.open("rb") as file:
-        entries = read_header(file)
-        for name, part in list(model.named_modules()):
-            stored = {}  # the weights of this part alone, not those of the parts inside it
+    with ExitStack() as stack:
+        files = {path: stack.enter_context(TensorFile(path))
+                 for path in {stored.path for stored in weights.values()}}
+        for name, part in sorted(model.named_modules(), key=lambda named: -size(named[1])):
+            found = {}  # the weights of this part alone, not those of the parts inside it
             for leaf, _ in part.named_parameters(recurse=False):
-                key = keys[f"{name}.{leaf}"]
-                tensor = read_tensor(file, entries[key])
-                check_finite(tensor, key, path, dtype)
-                stored[leaf] = tensor.T if key.endswith(CONV1D) else tensor
+                stored = weights[f"{name}.{leaf}"]
+                tensor = files[stored.path].read(stored.key)
+                if stored.cut is not None:  # nothing but this part of the file is touched
+                    tensor = stored.cut.take(tensor, stored.turned)
+                check_finite(tensor, stored.key, stored.path, dtype)
+                found[leaf] = tensor.T if stored.turned else tensor
             if layer is not None and isinstance(part, nn.Linear):
-                weight, bias = stored["weight"].to(dtype), stored["bias"].to(dtype)
-                model.set_submodule(name, layer(weight, bias))
-            elif stored:
-                weights = {leaf: copy_of(tensor, device, dtype) for leaf, tensor in stored.items()}
-                part.load_state_dict(weights, assign=True)
+                bias = found["bias"].to(dtype) if "bias" in found else None
+                model.set_submodule(name, layer(found["weight"].to(dtype), bias))
+            elif found:
+                for leaf, tensor in found.items():
+                    weight = copy_of(tensor, device, dtype)
+                    setattr(part, leaf, nn.Parameter(weight, requires_grad=False))
+
+
+def size(part: nn.Module) -> int:
+    """Return how many numbers a part of a model has, without those of the parts inside it."""
+    return sum(weight.numel() for weight in part.parameters(recurse=False))
+
+
+def stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
+    """Return the number format that most of a model's numbers are stored in."""
+    count: dict[torch.dtype, int] = {}
+    for stored in match_keys(checkpoint.files, FAMILIES[checkpoint.family]).values():
+        dtype = FLOATS.get(stored.dtype, torch.float32)
+        count[dtype] = count.get(dtype, 0) + torch.Size(stored.shape).numel()
+    return max(count, key=lambda dtype: count[dtype])
 
 
 def check_finite(stored: Tensor, key: str, path: Path, dtype: torch.dtype) -> None:

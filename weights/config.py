@@ -1,52 +1,58 @@
-"""config.json: the five sizes of a GPT-2, and whether `model/` computes just this kind of GPT-2."""
+"""config.json: the family and the sizes of a model, and how its texts begin and end."""
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from weights.diagnose import fetch_again
-from weights.errors import WeightsError
-from weights.files import parse_json, reading
+from weights.families import FAMILIES, Fields
 from weights.hub import fetch
 from weights.registry import OFFICIAL, Repository, resolve
+from weights.values import Values, read_values
 
-# What `model/` computes. A config that leaves one of these out means the first value, as it does in
-# the reference implementation; one that says something else would load well and compute something
-# wrong.
-GPT2_FORWARD: dict[str, list] = {
-    "activation_function": ["gelu_new", "gelu_pytorch_tanh"],  # two names of the tanh form
-    "layer_norm_epsilon": [1e-5],
-    "scale_attn_weights": [True],
-    "scale_attn_by_inverse_layer_idx": [False],
-    "reorder_and_upcast_attn": [False],
-    "add_cross_attention": [False],
-    "tie_word_embeddings": [True],
-}
 OFFICIAL_N_CTX = 1024
-MOST = 10**7  # of anything: the product of two sizes is still a size that PyTorch can count
 
 
-def read_config(path: Path) -> dict[str, int]:
-    """Read the sizes in a config.json, under the names of GPT2Config.
+class Ends(NamedTuple):
+    """The ids that stand around a text."""
 
-    Its vocab_size is called n_rows here, the rows of the embedding, which may be more than tokens.
-    Raises WeightsError if there is no such file, it is not JSON, a size is missing, or the model is
-    not a plain GPT-2.
+    first: tuple[int, ...]  # what the model expects every text to begin with: BOS, or nothing
+    last: tuple[int, ...]  # each of them ends a text; the first is the usual one
+
+
+def read_config(path: Path) -> tuple[str, Fields]:
+    """Read a config.json: the model_type, and the fields of this family's configuration.
+
+    The fields have their names in `model/`, but for the vocabulary: n_rows is how many rows the
+    embedding has, which may be more than tokens. Raises WeightsError if there is no such file, it
+    is not JSON, a size is missing, or the model is a variant that `model/` does not compute.
     """
-    values = _read_json(path)
-    if values.get("model_type") != "gpt2":
-        raise WeightsError(f"{path}: model_type is {values.get('model_type')!r}; "
-                           "only 'gpt2' can be loaded")
-    n_embd = _size(values, "n_embd", path)
-    for key, allowed in {**GPT2_FORWARD, "n_inner": [None, 4 * n_embd]}.items():
-        if values.get(key, allowed[0]) not in allowed:
-            raise WeightsError(f"{path}: {key} is {values[key]!r}, "
-                               f"but GPT-2 has {' or '.join(map(repr, allowed))}")
-    return {
-        "n_layer": _size(values, "n_layer", path),
-        "n_head": _size(values, "n_head", path),
-        "n_embd": n_embd,
-        "n_rows": _size(values, "vocab_size", path),
-        "n_ctx": _size(values, "n_ctx" if "n_positions" not in values else "n_positions", path),
-    }
+    values = read_values(path)
+    family = family_of(values)
+    values.must("quantization_config", None)
+    return family, FAMILIES[family].sizes(values)
+
+
+def read_ends(path: Path) -> Ends:
+    """Read how texts begin and end, from bos_token_id and eos_token_id. Raises as `read_config`."""
+    values = read_values(path)
+    last = values.get("eos_token_id")
+    last = last if isinstance(last, list) else [last]
+    first = [values.get("bos_token_id")] if FAMILIES[family_of(values)].starts_with_bos else []
+    for token in (*first, *last):
+        if type(token) is not int or token < 0:
+            raise values.refusal("bos_token_id and eos_token_id must be ids of tokens, "
+                                 f"not {token!r}")
+    if not last:
+        raise values.refusal("eos_token_id is an empty list")
+    return Ends(tuple(first), tuple(last))
+
+
+def family_of(values: Values) -> str:
+    """Return the model_type. Raises WeightsError for one that cannot be loaded."""
+    family = values.get("model_type")
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise values.refusal(f"model_type is {family!r}; only "
+                             f"{', '.join(map(repr, FAMILIES))} can be loaded")
+    return family
 
 
 def read_context(name_or_path: str | os.PathLike) -> int:
@@ -58,29 +64,7 @@ def read_context(name_or_path: str | os.PathLike) -> int:
     if name_or_path in OFFICIAL:
         return OFFICIAL_N_CTX
     if isinstance(source, Repository):
-        return read_config(fetch(source, "config.json"))["n_ctx"]
-    return read_config(source / "config.json")["n_ctx"]
-
-
-def _read_json(path: Path) -> dict:
-    with reading(path):
-        try:
-            contents = path.read_bytes()
-        except FileNotFoundError:
-            raise WeightsError(f"{path.parent} has no config.json; "
-                               "it must stand beside model.safetensors") from None
-    try:
-        values = parse_json(contents)
-    except ValueError as error:
-        raise WeightsError(f"{path} is not JSON ({error}); {fetch_again(path)}") from error
-    if not isinstance(values, dict):
-        raise WeightsError(f"{path} is not a JSON object; {fetch_again(path)}")
-    return values
-
-
-def _size(values: dict, key: str, path: Path) -> int:
-    value = values.get(key)
-    if type(value) is not int or not 1 <= value <= MOST:
-        raise WeightsError(f"{path}: {key} must be a whole number from 1 to {MOST}, "
-                           f"not {value!r}")
-    return value
+        path = fetch(source, "config.json")
+    else:
+        path = source / "config.json"
+    return read_config(path)[1]["n_ctx"]

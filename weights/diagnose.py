@@ -14,15 +14,17 @@ def fetch_again(path: Path) -> str:
     return "fetch it again"
 
 
-def missing_file(path: Path) -> str:
-    """Return one line about a folder without model.safetensors."""
-    if path.with_name(path.name + ".index.json").exists():
-        return (f"{path.parent} holds weights in several shards, which are not read; "
-                f"save them as one {path.name}")
-    if path.with_name("pytorch_model.bin").exists():
-        return (f"{path.parent} holds pytorch_model.bin, which is not read; "
-                f"save its weights as {path.name}")
-    return f"{path.parent} has no {path.name}"
+def missing_weights(name: str, instead: str | None) -> str:
+    """Return one line about a folder or a repository that has no safetensors files.
+
+    name: as the user knows it.
+    instead: the file for PyTorch that it has, if any.
+    """
+    if instead is None:
+        return f"{name} has no model.safetensors"
+    return (f"{name} holds {instead}, a pickle, which can run code when it is read; `python -m "
+            f"weights.convert {name} OUT` reads its numbers only, and writes model.safetensors "
+            "into a folder OUT")
 
 
 def what_is_wrong(path: Path, error: Exception) -> str:

@@ -3,18 +3,17 @@ import os
 
 import torch
 
-from model import GPT2
+from model import Decoder
 from model.fast.layouts import layout_for
 from model.fast.packed import has_kernel
-from weights.checkpoint import find_weights, read_weights
+from weights.checkpoint import find_weights, read_weights, stored_dtype
 from weights.choices import Choices
 from weights.load import find_checkpoint
-from weights.tensors import FLOATS, open_weights
 
 
 def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu",
               dtype: torch.dtype = torch.float32, layout: str = "auto",
-              tokens_per_pass: int = 5) -> GPT2:
+              tokens_per_pass: int = 5) -> Decoder:
     """Load a model for inference, straight from its file into the layout that is best here.
 
     layout: "auto" for the best there is here, "plain" for nn.Linear, or "strips", "onednn".
@@ -23,10 +22,10 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
 
     See `model.fast.layouts.layout_for` for these two, and `load_model` for the rest.
     """
-    config, path = find_checkpoint(name_or_path)
-    model, keys = find_weights(path, config, dtype)  # first: time nothing if the file is no good
+    checkpoint = find_checkpoint(name_or_path)
+    model, weights = find_weights(checkpoint, dtype)  # first: time nothing if a file is no good
     found = layout_for(model, device, layout, tokens_per_pass, Choices())
-    read_weights(path, keys, model, device, found.layer)
+    read_weights(weights, model, device, found.layer)
     model.head = found.head()
     return model.requires_grad_(False).eval()
 
@@ -34,14 +33,12 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
 def pick_dtype(name: str, name_or_path: str | os.PathLike, device: str) -> torch.dtype:
     """Return the number format to run a model in.
 
-    name: of a format; "auto" for that of the model's file, or float32 where this is a CPU that has
-        no kernel for it.
+    name: of a format; "auto" for that of most numbers in the model's files, or float32 where this
+        is a CPU that has no kernel for it.
     """
     if name != "auto":
         return getattr(torch, name)
-    _, path = find_checkpoint(name_or_path)
-    with open_weights(path) as file:
-        stored = FLOATS[file.get_slice(next(iter(file.keys()))).get_dtype()]
+    stored = stored_dtype(find_checkpoint(name_or_path))
     runs = stored != torch.float64 and (device != "cpu" or has_kernel(stored))
     return stored if runs else torch.float32
 

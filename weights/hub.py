@@ -5,7 +5,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 from weights.errors import DownloadError, WeightsError
-from weights.registry import OFFICIAL, Repository
+from weights.registry import OFFICIAL, PUBLISHED, Repository
 
 ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
 
@@ -31,6 +31,38 @@ def fetch(repository: Repository, filename: str) -> Path:
         _wait_for_first_byte(repository, filename)
         return Path(hf_hub_download(repository.id, filename, revision=repository.revision))
     except Exception as error:  # of the hub's library, the HTTP library below it, or the disk
+        raise _explain(error, repository, filename) from error
+
+
+def find_file(source: Path | Repository, filename: str) -> Path:
+    """Return the path of a file in a folder, where it may be missing, or else `fetch` it."""
+    return fetch(source, filename) if isinstance(source, Repository) else source / filename
+
+
+def first_of(source: Path | Repository, *filenames: str) -> str | None:
+    """Return which of the files a folder or a repository has, the first if several; or None.
+
+    The hub is asked only if none of them is in its cache. Raises as `fetch` does.
+    """
+    if isinstance(source, Path):
+        return next((name for name in filenames if (source / name).exists()), None)
+    for is_there in (find_in_cache, is_on_hub):
+        for filename in filenames:
+            if is_there(source, filename):
+                return filename
+    return None
+
+
+def is_on_hub(repository: Repository, filename: str) -> bool:
+    """Ask the hub whether there is such a file. Raises as `fetch` does."""
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        _wait_for_first_byte(repository, filename)
+        return True
+    except EntryNotFoundError:
+        return False
+    except Exception as error:  # as above
         raise _explain(error, repository, filename) from error
 
 
@@ -72,30 +104,40 @@ def _explain(error: Exception, repository: Repository, filename: str) -> Excepti
     """Return an error that tells the user what failed, why, and how to get the file another way."""
     from huggingface_hub import constants, errors
 
-    official = repository in OFFICIAL.values()
-    unknown = isinstance(error, (errors.RepositoryNotFoundError, errors.HFValidationError))
-    no_folder = "" if official else f"there is no folder {repository.id} here, and "
-    if unknown and not official and not isinstance(error, errors.GatedRepoError):
-        return WeightsError(f"{no_folder}no repository {repository.id} that you may read "
+    id, revision = repository.id, repository.revision
+    known = id in PUBLISHED or repository in OFFICIAL.values()
+    no_folder = "" if known else f"there is no folder {id} here, and "
+    page, answer = f"{constants.ENDPOINT}/{id}", getattr(error, "response", None)
+    if isinstance(error, errors.GatedRepoError):
+        return DownloadError(
+            f"{id} is given only to those who have accepted its licence (HTTP "
+            f"{getattr(answer, 'status_code', 403)}): accept it at {page}, make a token at "
+            f"{constants.ENDPOINT}/settings/tokens, and put it into HF_TOKEN, or run "
+            "`hf auth login`")
+    if isinstance(error, (errors.RepositoryNotFoundError, errors.HFValidationError)) and not known:
+        return WeightsError(f"{no_folder}no repository {id} that you may read "
                             f"at {constants.ENDPOINT}")
-    answered = getattr(error, "response", None) is not None
-    if isinstance(error, errors.EntryNotFoundError) and answered and not official:
-        return WeightsError(f"the repository {repository.id} has no {filename}; "
-                            "only whole safetensors files are read")
+    if isinstance(error, errors.RevisionNotFoundError):
+        return WeightsError(f"the repository {id} has no revision {revision}; see {page}/commits")
+    if isinstance(error, errors.EntryNotFoundError) and answer is not None and not known:
+        return WeightsError(f"the repository {id} has no {filename}")
     return DownloadError(
-        f"{no_folder}{filename} of {repository.id} could not be downloaded from "
-        f"{constants.ENDPOINT} into {constants.HF_HUB_CACHE}: {_reason(error)}. Where the network "
-        f"works, run `hf download {repository.id} config.json model.safetensors "
-        f"--revision {repository.revision} --cache-dir hub`; copy the folder hub here, and set "
+        f"{no_folder}{filename} of {id} could not be downloaded from "
+        f"{constants.ENDPOINT} into {constants.HF_HUB_CACHE}: {_reason(error, page)}. Where the "
+        f"network works, run `hf download {id} \"*.json\" \"*.txt\" \"*.safetensors\" "
+        f"--revision {revision} --cache-dir hub`; copy the folder hub here, and set "
         "HF_HUB_CACHE to its path")
 
 
-def _reason(error: Exception) -> str:
-    """Return why a download failed, in words."""
+def _reason(error: Exception, page: str) -> str:
+    """Return why a download failed, in words.
+
+    page: the repository's, where its licence can be read.
+    """
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
-        return (f"access was refused (HTTP {status}); "
-                "check your token (HF_TOKEN, or `hf auth login`)")
+        return (f"access was refused (HTTP {status}); check your token (HF_TOKEN, or "
+                f"`hf auth login`), and whether {page} asks you to accept a licence")
     if status is not None:
         return f"the hub answered HTTP {status}"
     return f"{type(error).__name__}: {str(error).rstrip('.')}"

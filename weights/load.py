@@ -1,20 +1,23 @@
-"""load_model: from a name to a GPT-2 that is ready to run."""
+"""load_model: from a name to a model that is ready to run."""
 import os
+import re
 from pathlib import Path
 
 import torch
 
-from model import GPT2, OFFICIAL_CONFIGS, GPT2Config
-from weights.checkpoint import find_weights, read_weights
+from model import OFFICIAL_CONFIGS, Decoder
+from weights.checkpoint import MODELS, Checkpoint, find_weights, read_weights
 from weights.config import read_config
+from weights.diagnose import fetch_again, missing_weights
 from weights.errors import WeightsError
-from weights.hub import fetch
-from weights.registry import OFFICIAL, WEIGHTS, Repository, resolve
+from weights.files import parse_json, reading
+from weights.hub import fetch, find_file, first_of
+from weights.registry import BIN, BIN_INDEX, INDEX, OFFICIAL, WEIGHTS, Repository, resolve
 from weights.tokenizer import count_tokens
 
 
 def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cpu",
-               dtype: torch.dtype = torch.float32) -> GPT2:
+               dtype: torch.dtype = torch.float32) -> Decoder:
     """Load a model in eval mode that needs no gradients.
 
     name_or_path: `weights.registry.resolve` says how it is read.
@@ -24,33 +27,55 @@ def load_model(name_or_path: str | os.PathLike, device: torch.device | str = "cp
     its files are no good, DownloadError if a file cannot be fetched. `weights.load_fast` loads the
     same model, faster for decoding on a CPU.
     """
-    config, path = find_checkpoint(name_or_path)
-    model, keys = find_weights(path, config, dtype)
-    read_weights(path, keys, model, device)
+    model, weights = find_weights(find_checkpoint(name_or_path), dtype)
+    read_weights(weights, model, device)
     return model.requires_grad_(False).eval()
 
 
-def find_checkpoint(name_or_path: str | os.PathLike) -> tuple[GPT2Config, Path]:
-    """Find the model's shape, and the file that holds its weights."""
+def find_checkpoint(name_or_path: str | os.PathLike) -> Checkpoint:
+    """Find the model's family and shape, and the files that hold its weights."""
     source = resolve(name_or_path)
     if isinstance(name_or_path, str) and name_or_path in OFFICIAL:
-        return OFFICIAL_CONFIGS[name_or_path], fetch(OFFICIAL[name_or_path], WEIGHTS)
-    if isinstance(source, Repository):
-        file = fetch(source, "config.json")
-        commit = file.parent.name  # the branch may move between two downloads; both must match
-        return to_model_config(file, source), fetch(Repository(source.id, commit), WEIGHTS)
-    return to_model_config(source / "config.json", source), source / WEIGHTS
-
-
-def to_model_config(path: Path, source: Path | Repository) -> GPT2Config:
-    """Read the config.json at `path`, and count the tokens of its model.
-
-    Raises WeightsError if the sizes in it do not go together, or its vocabulary is no good.
-    """
-    sizes = read_config(path)
+        return Checkpoint("gpt2", OFFICIAL_CONFIGS[name_or_path],
+                          [fetch(OFFICIAL[name_or_path], WEIGHTS)])
+    path = find_file(source, "config.json")
+    if isinstance(source, Repository):  # the branch may move between two downloads
+        source = Repository(source.id, path.parent.name)
+    family, sizes = read_config(path)
     n_rows = sizes.pop("n_rows")
     n_vocab = count_tokens(source, n_rows)
     try:
-        return GPT2Config(**sizes, n_vocab=n_vocab, n_padding=n_rows - n_vocab)
-    except ValueError as error:
+        config = MODELS[family][0](**sizes, n_vocab=n_vocab, n_padding=n_rows - n_vocab)
+    except ValueError as error:  # the sizes do not go together
         raise WeightsError(f"{path}: {error}") from error
+    return Checkpoint(family, config, find_files(source, os.fspath(name_or_path)))
+
+
+def find_files(source: Path | Repository, name: str) -> list[Path]:
+    """Return the one file of weights, or all of the shards that an index names.
+
+    name: the source as the user knows it. Raises WeightsError if it has no safetensors files.
+    """
+    there = first_of(source, WEIGHTS, INDEX)
+    if there == WEIGHTS:
+        return [find_file(source, WEIGHTS)]
+    if there == INDEX:
+        return [find_file(source, shard) for shard in read_index(find_file(source, INDEX))]
+    raise WeightsError(missing_weights(name, first_of(source, BIN, BIN_INDEX)))
+
+
+def read_index(path: Path) -> list[str]:
+    """Return the names of the shards, which lie beside their index.
+
+    That is all an index is read for: where each tensor is, the shards say themselves.
+    """
+    with reading(path):
+        contents = path.read_bytes()
+    try:
+        names = sorted(set(parse_json(contents)["weight_map"].values()))
+        if not names or not all(re.fullmatch(r"[\w.-]+", name) for name in names):
+            raise ValueError("it names no files beside it")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise WeightsError(f"{path} is not an index of shards ({error}); "
+                           f"{fetch_again(path)}") from error
+    return names

@@ -49,7 +49,7 @@ def load_tokenizer(name_or_path: str | os.PathLike) -> tiktoken.Encoding:
         file, config = None, fetch(source, "config.json")
     else:
         file, config = own_vocabulary(source), source / "config.json"
-    n_rows = read_config(config)["n_rows"]
+    n_rows = read_config(config)[1]["n_rows"]
     if file is not None:
         tokenizer = read_vocabulary(file)
         check_fits(tokenizer.n_vocab, n_rows, file)

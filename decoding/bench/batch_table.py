@@ -15,7 +15,7 @@ from decoding.bench.machine import machine
 from decoding.compare import first_difference
 from decoding.result import Generation
 from decoding.sampling import Sampling
-from model import GPT2, Decoder
+from model import Decoder
 from model.batch_cache import BatchCache, admit, read_texts
 from model.fast.layouts import layout_name
 from weights.console import pick_device
@@ -130,7 +130,7 @@ def measure_batch(options: argparse.Namespace, B: int, prompts: list[list[int]],
     return Measured(B, options.gamma, layout_name(target), step, verify, drafting, runs), ties
 
 
-def load(options: argparse.Namespace, B: int) -> tuple[GPT2, GPT2]:
+def load(options: argparse.Namespace, B: int) -> tuple[Decoder, Decoder]:
     """Return target and draft, laid out for B texts at once."""
     device = pick_device(options.device)
     place = device, pick_dtype(options.dtype, options.target, device), options.layout

@@ -13,24 +13,24 @@ from decoding.bench.turns import Contestant, Rounds, Start
 from decoding.result import Round
 from decoding.sampling import GREEDY
 from decoding.speculative import speculative_rounds
-from model import GPT2
+from model import Decoder
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
 from weights import load_fast
 from weights.terminal import tell
 
-Ours = GPT2 | Graphed
+Ours = Decoder | Graphed
 
 
 def load_ours(folder: Path, dtype: torch.dtype, tokens_per_pass: int,
-              options: argparse.Namespace) -> GPT2:
+              options: argparse.Namespace) -> Decoder:
     """Load a model laid out for passes of one size, and say on stderr which layout that is."""
     model = load_fast(folder, options.device, dtype, options.layout, tokens_per_pass)
     tell(f"  {folder.name}, read {tokens_per_pass} tokens at once: {layout_name(model)}")
     return model
 
 
-def ready(model: GPT2, pass_sizes: tuple[int, ...], options: argparse.Namespace) -> Ours:
+def ready(model: Decoder, pass_sizes: tuple[int, ...], options: argparse.Namespace) -> Ours:
     """Return the model as it decodes: with --compile as CUDA graphs of these sizes of pass.
 
     Every contestant asks for its own, since graphs have a single cache.

@@ -20,7 +20,7 @@ from decoding.proof.mistakes_of_trees import chance_of_chosen, chance_of_drawn
 from decoding.result import Round
 from decoding.sampling import Sampling, to_probs
 from decoding.speculative import speculative_rounds
-from model import GPT2
+from model import Decoder
 from weights import load_model, load_tokenizer
 from weights.console import OneLineParser, real, run_program, whole
 
@@ -94,7 +94,7 @@ def expected_kept(round: Round) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def candidate_lines(target: GPT2, draft: GPT2, prompts: list[list[int]], temperature: float,
+def candidate_lines(target: Decoder, draft: Decoder, prompts: list[list[int]], temperature: float,
                     tokens: int) -> list[str]:
     """Return two lines of the second table, means over the positions of texts of the target."""
     sampling, generator = Sampling(temperature), torch.Generator().manual_seed(0)

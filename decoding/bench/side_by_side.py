@@ -17,7 +17,7 @@ from decoding.bench.machine import processor
 from decoding.bench.peer_table import Row, explanation, header, impossible, line
 from decoding.bench.peers import TALES_PROMPT, counting_prompt
 from decoding.bench.turns import Contestant, Record, Start, take_turns
-from model.meta import without_memory
+from weights.checkpoint import find_weights
 from weights.load import find_checkpoint
 from weights.registry import BUNDLED
 from weights.terminal import tell
@@ -129,6 +129,5 @@ def run(starts: dict[Contestant, Start], pids: list[int], memory: list[Bandwidth
 
 def nbytes(folder: Path, dtype: str) -> int:
     """Return the size of a model's weights in this number format."""
-    config, _ = find_checkpoint(folder)
-    model = without_memory(config, getattr(torch, dtype))
+    model, _ = find_weights(find_checkpoint(folder), getattr(torch, dtype))
     return sum(weight.nbytes for weight in model.parameters())

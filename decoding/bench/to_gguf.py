@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 from torch import Tensor
 
+from model import GPT2
 from weights import load_model
 from weights.output import replacing
 
@@ -24,6 +25,7 @@ def write_gguf(folder: Path, file: Path, dtype: str) -> None:
     Biases, norms and positions stay float32, as llama.cpp wants them.
     """
     model = load_model(folder)
+    assert isinstance(model, GPT2)  # the other families have other names there
     config = model.config
     with replacing(file) as unfinished:
         writer = gguf.GGUFWriter(unfinished, "gpt2")

@@ -11,7 +11,7 @@ from decoding.sampling import to_host, to_probs
 from model import GPT2, GPT2Config
 from tests.commands import ask, write_pair
 from weights.check import main as check
-from weights.checkpoint import CONV1D
+from weights.families import FAMILIES
 from weights.training.folder import write_folder
 
 NAN, INF = float("nan"), float("inf")
@@ -78,7 +78,7 @@ def test_shared_noise_does_not_hide_it():
 
 def save_official(weights, path):
     """Write float32 weights as the official files have them, the matrices turned round."""
-    save_file({name: (weight.T if name.endswith(CONV1D) else weight).contiguous()
+    save_file({name: (weight.T if name.endswith(FAMILIES["gpt2"].turned) else weight).contiguous()
                for name, weight in weights.items()}, path)
 
 

@@ -416,7 +416,7 @@ def test_a_default_device_does_not_change_what_is_timed(choose):
 def test_the_layers_that_are_timed_are_no_more_than_the_model_has_and_on_the_cpu():
     tiny = GPT2Config(n_layer=2, n_head=1, n_embd=16, n_vocab=30, n_ctx=8)
     with torch.device("meta"):
-        timed = sample(without_memory(tiny, torch.float64))
+        timed = sample(without_memory(GPT2, tiny, torch.float64))
     shapes = [tuple(layer.weight.shape) for layer in timed]
     assert shapes == 2 * [(48, 16), (16, 16), (64, 16), (16, 64)]
     assert {layer.weight.device.type for layer in timed} == {"cpu"}

@@ -34,12 +34,12 @@ def refusal(folder):
 
 @pytest.mark.parametrize("name, tensor, words", [
     ("h.1.ln_2.bias", None, "no tensor h.1.ln_2.bias"),
-    ("h.2.ln_1.bias", torch.zeros(64), "'h.2.ln_1.bias' that GPT-2 does not have"),
-    ("h.0.attn.rotary.bias", torch.zeros(64), "'h.0.attn.rotary.bias' that GPT-2 does not have"),
+    ("h.2.ln_1.bias", torch.zeros(64), "'h.2.ln_1.bias' that GPT2 does not have"),
+    ("h.0.attn.rotary.bias", torch.zeros(64), "'h.0.attn.rotary.bias' that GPT2 does not have"),
     # a mask buffer has a layer in its name
-    ("attn.bias", torch.zeros(64), "'attn.bias' that GPT-2 does not have"),
-    ("xh.0.attn.bias", torch.zeros(64), "'xh.0.attn.bias' that GPT-2 does not have"),
-    ("two\nlines", torch.zeros(64), "'two\\nlines' that GPT-2 does not have"),
+    ("attn.bias", torch.zeros(64), "'attn.bias' that GPT2 does not have"),
+    ("xh.0.attn.bias", torch.zeros(64), "'xh.0.attn.bias' that GPT2 does not have"),
+    ("two\nlines", torch.zeros(64), "'two\\nlines' that GPT2 does not have"),
     ("wpe.weight", torch.zeros(65, 64),
      "wpe.weight has the shape [65, 64], its configuration needs [64, 64]"),
     ("h.0.mlp.c_fc.weight", torch.zeros(256, 64),
@@ -76,7 +76,8 @@ def test_a_weight_that_is_no_number(folder, name, value, dtype):
 
 
 @pytest.mark.parametrize("key, value", [
-    ("model_type", "llama"), ("model_type", None), ("activation_function", "gelu"),
+    ("model_type", "mistral"), ("model_type", None), ("model_type", [1]),
+    ("quantization_config", {"bits": 4}), ("activation_function", "gelu"),
     ("layer_norm_epsilon", 1e-6),
     ("scale_attn_weights", False), ("scale_attn_by_inverse_layer_idx", True),
     ("reorder_and_upcast_attn", True),
@@ -137,8 +138,9 @@ def test_a_broken_weights_file(folder, damage, words):
 
 @pytest.mark.parametrize("instead, words", [
     ("README.md", "has no model.safetensors"),
-    ("model.safetensors.index.json", "several shards"),
-    ("pytorch_model.bin", "holds pytorch_model.bin"),
+    ("model.safetensors.index.json", "model.safetensors.index.json is not an index of shards"),
+    ("pytorch_model.bin", "holds pytorch_model.bin, a pickle"),
+    ("pytorch_model.bin.index.json", "holds pytorch_model.bin.index.json, a pickle"),
 ])
 def test_a_folder_without_weights(folder, instead, words):
     (folder / "model.safetensors").rename(folder / instead)

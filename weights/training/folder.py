@@ -8,7 +8,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from model import GPT2Config
-from weights.checkpoint import CONV1D
+from weights.families import FAMILIES
 from weights.output import replacing
 
 
@@ -36,7 +36,7 @@ def to_official_layout(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Same names, matrices of the layers [in, out]. The head is the token embedding and is not stored
     again.
     """
-    official = {name: weight.T if name.endswith(CONV1D) else weight
+    official = {name: weight.T if name.endswith(FAMILIES["gpt2"].turned) else weight
                 for name, weight in weights.items()}
     return {name: weight.to("cpu", torch.float16).contiguous() for name, weight in official.items()}
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-from model import GPT2
+from model import GPT2, Decoder
 from weights.training.objective import (
     Evaluation,
     distillation_loss,
@@ -42,7 +42,7 @@ class Trainer:
     """
 
     def __init__(self, model: GPT2, ids: Tensor, held_out: Tensor, recipe: Recipe,
-                 teacher: GPT2 | None = None, seed: int = 0,
+                 teacher: Decoder | None = None, seed: int = 0,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.model, self.teacher, self.recipe, self.clock = model.train(), teacher, recipe, clock
         self.ids, self.held_out = ids, held_out
@@ -143,7 +143,7 @@ class Trainer:
         device_random(self.ids.device).set_rng_state(state["dropped"])
 
 
-def compiled(model: GPT2) -> Callable[[Tensor], Tensor]:
+def compiled(model: Decoder) -> Callable[[Tensor], Tensor]:
     """Return the model; on CUDA, where Triton is installed, as one compiled function.
 
     That makes far better use of a small model.

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model import GPT2
+from model import Decoder
 
 
 def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
@@ -58,7 +58,8 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(model: GPT2, blocks: Tensor, target: GPT2 | None = None, batch: int = 8) -> Evaluation:
+def evaluate(model: Decoder, blocks: Tensor, target: Decoder | None = None,
+             batch: int = 8) -> Evaluation:
     """Measure a model, or a draft against its target, on a text.
 
     blocks: (n, T + 1) ids; the last T of each are the next tokens of the first T.

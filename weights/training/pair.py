@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from model import GPT2, GPT2Config
+from model import GPT2, Decoder, GPT2Config
 from weights.console import pick_device
 from weights.load import load_model
 from weights.memory import check_memory
@@ -96,7 +96,7 @@ class PairTraining:
                                  "--resume goes on with the same options")
         return earlier
 
-    def make(self, name: str, target: GPT2 | None, earlier: dict | None) -> None:
+    def make(self, name: str, target: Decoder | None, earlier: dict | None) -> None:
         """Train a model and write its folder.
 
         Raises KeyboardInterrupt if it was asked to stop, DivergedError if the training went wrong.
@@ -125,7 +125,7 @@ class PairTraining:
         self.write(trainer, name, trainer.best.held_out)
         tell(f"the best {name} so far is in {self.folder(name)}")
 
-    def trainer(self, name: str, target: GPT2 | None) -> Trainer:
+    def trainer(self, name: str, target: Decoder | None) -> Trainer:
         """Return what trains a new model of the size that was asked for."""
         options = self.options
         n_layer, n_head, n_embd = getattr(options, name)
@@ -171,7 +171,7 @@ class PairTraining:
         vocabulary = vocabulary_file(self.corpus.vocabulary)
         write_folder(folder, config, trainer.weights, vocabulary, card)
 
-    def final_measurement(self, name: str, target: GPT2 | None) -> Evaluation:
+    def final_measurement(self, name: str, target: Decoder | None) -> Evaluation:
         """Measure the model in the folder, on more of the held-out text than during training."""
         model = load_model(self.folder(name), self.device)
         sample = to_blocks(self.held_out, self.options.context, FINAL_SAMPLE)
