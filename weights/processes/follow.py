@@ -1,5 +1,6 @@
 """What the other processes do: load their share when they are told to, then follow each pass."""
 import os
+from collections.abc import Callable
 
 import torch
 
@@ -42,3 +43,7 @@ class Worker(GraphFollower):
         share = load_share(self.group, *wanted)
         if share is not None:
             self.use(share)
+
+    def call(self, function: Callable[..., object], *numbers) -> None:
+        """Call a function of the project's, as process 0 does: benchmarks measure with it."""
+        function(self.group, self.share, *numbers)

@@ -9,9 +9,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from weights.errors import ProcessLost
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -37,6 +40,7 @@ def is_follower() -> bool:
 
 def share_cores(processes: int) -> None:
     """Give each process its part of this machine's cores, unless the user has said otherwise."""
+    processes = int(os.environ["LOCAL_WORLD_SIZE"]) if launched() else processes
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (cores or 1) // processes)))
 
@@ -57,8 +61,8 @@ def together(processes: int | None, program: str) -> Iterator[Group | None]:
 
     children: list[SpawnProcess] = []
     try:
-        group = join_launched() if launched() else start(processes or 1, children)
-        with Watch(group, children, program).watching():
+        with Watch(children, program).watching() as watch:
+            watch.group = group = join_launched() if launched() else start(processes or 1, children)
             yield group
             group.send(None)  # the end
         for child in children:
@@ -89,6 +93,11 @@ def start(processes: int, children: list[SpawnProcess]) -> Group:
             children[-1].start()
     finally:
         signal.signal(signal.SIGINT, usual)
+    for rank in range(1, processes):
+        while not store.check([present(rank)]):
+            time.sleep(0.01)  # unlike the wait that comes next, this one can be interrupted
+            if any(child.exitcode is not None for child in children):
+                raise ProcessLost()
     return Group(store, rank=0, size=processes, local=0)
 
 
@@ -100,7 +109,14 @@ def work(rank: int, size: int, port: int) -> None:
     threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     from torch.distributed import TCPStore
 
-    follow(TCPStore(HOST, port, size, use_libuv=LIBUV), rank, size, rank)
+    store = TCPStore(HOST, port, size, use_libuv=LIBUV)
+    store.set(present(rank), "")
+    follow(store, rank, size, rank)
+
+
+def present(rank: int) -> str:
+    """Return the key under which one of the others says that it is there."""
+    return f"process {rank} is there"
 
 
 def end_with(parent: multiprocessing.process.BaseProcess) -> None:
@@ -119,6 +135,7 @@ def join_launched() -> Group:
 def follow_launched() -> int:
     """Be one of the others that torchrun has started. Return the exit code."""
     be_silent()
+    share_cores(launched())
     follow(*rendezvous(), int(os.environ["LOCAL_RANK"]))
     return 0
 

@@ -27,20 +27,22 @@ class Watch:
 
     children: the processes that this one has started; none under torchrun.
     program: as it is called on the command line.
+    group: all of them, as soon as they are together.
     """
 
-    def __init__(self, group: Group, children: list[SpawnProcess], program: str) -> None:
-        self.group, self.children, self.program = group, children, program
+    def __init__(self, children: list[SpawnProcess], program: str) -> None:
+        self.children, self.program = children, program
+        self.group: Group | None = None
         self.over = threading.Event()
         self.speaks = threading.Lock()  # never given back
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> Iterator["Watch"]:
         """A block in which the others are needed. Raises ProcessLost with the reason, in a line."""
         thread = threading.Thread(target=self.watch, daemon=True)
         thread.start()
         try:
-            yield
+            yield self
         except ProcessLost as error:
             self.speaks.acquire()
             if sys.stderr.isatty():
@@ -55,14 +57,16 @@ class Watch:
 
         Seconds of this thread: a program that was stopped by Ctrl-Z has not waited meanwhile.
         """
-        seconds, calls = 0, self.group.calls
+        seconds, calls = 0, 0
         while not self.over.wait(1):
             if any(child.exitcode is not None for child in self.children):
                 if not self.over.wait(GRACE):
                     self.end(self.reason())
                 return
-            seconds = seconds + 1 if self.group.is_waiting() and calls == self.group.calls else 0
-            calls = self.group.calls
+            if self.group is None:
+                continue
+            same = self.group.is_waiting() and self.group.calls == calls
+            seconds, calls = seconds + 1 if same else 0, self.group.calls
             if seconds > LIMIT:
                 self.end(f"another process has not answered for {LIMIT} seconds")
 
@@ -84,9 +88,10 @@ class Watch:
         end = time.monotonic() + GRACE
         while time.monotonic() < end:
             for rank, child in enumerate(self.children, start=1):
-                words = self.group.last_words(rank)
+                words = self.group.last_words(rank) if self.group is not None else ""
                 if words or child.exitcode not in (None, LOST):
-                    return f"process {rank} of {self.group.size} has ended: {words or how(child)}"
+                    size = len(self.children) + 1
+                    return f"process {rank} of {size} has ended: {words or how(child)}"
             wait([child.sentinel for child in self.children if child.exitcode is None], 0.1)
         return "another process has ended"
 
