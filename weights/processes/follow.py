@@ -26,6 +26,7 @@ def follow(group: Group) -> None:
     except Exception as error:
         group.leave_words(f"{type(error).__name__}: {error}")
         os._exit(1)
+    group.ended = True
     group.leave()
 
 

@@ -54,6 +54,7 @@ class Group:
         self.passed: torch.cuda.Event | None = None  # the end of the last pass, on a GPU
         self.traffic = Traffic()
         self.later: list[tuple] = []  # announcements that wait for the next one
+        self.ended = False
         self.gathered = 0  # calls of `gather`
         self.calls = 0  # of others, that are begun
         self.waiting = False  # for other processes, in the last of them
@@ -139,8 +140,15 @@ class Group:
         """Return whether others are waited for: by this process, or by its GPU."""
         return self.waiting or (self.passed is not None and not self.passed.query())
 
+    def end(self) -> None:
+        """Tell the others that this was all."""
+        self.send(None)
+        self.ended = True
+
     def leave(self) -> None:
-        dist.destroy_process_group()
+        """Close the connections. Those of NCCL only in the end: without the others it may wait."""
+        if self.ended or self.sums is None:
+            dist.destroy_process_group()
 
     @contextmanager
     def others(self) -> Iterator[None]:

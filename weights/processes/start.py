@@ -60,17 +60,19 @@ def together(processes: int | None, program: str) -> Iterator[Group | None]:
     from weights.processes.watch import Watch
 
     children: list[SpawnProcess] = []
+    group = None
     try:
         with Watch(children, program).watching() as watch:
             watch.group = group = join_launched() if launched() else start(processes or 1, children)
             yield group
-            group.send(None)  # the end
+            group.end()
         for child in children:
             child.join(timeout=5)
     finally:
         for child in children:
             child.kill()
-    group.leave()
+        if group is not None:
+            group.leave()
 
 
 def start(processes: int, children: list[SpawnProcess]) -> Group:
