@@ -22,7 +22,7 @@ class Sizes(Protocol):
     @property
     def kv_heads(self) -> int: ...  # heads of keys and values, which heads of queries may share
     @property
-    def n_mlp(self) -> int: ...  # numbers between the two matrices of the MLP
+    def n_embd(self) -> int: ...  # width of the residual stream
     @property
     def d_head(self) -> int: ...  # width of a head
     @property

@@ -43,10 +43,6 @@ class GPT2Config:
     def kv_heads(self) -> int:
         return self.n_head
 
-    @property
-    def n_mlp(self) -> int:
-        return 4 * self.n_embd
-
 
 OFFICIAL_CONFIGS = {
     "gpt2": GPT2Config(n_layer=12, n_head=12, n_embd=768),

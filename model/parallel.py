@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from model.decoder import Decoder
 from model.kv_cache import KVCache
 from model.meta import NoInitialValues
-from model.split import Cut, Share, check_size, cut
+from model.split import HIDDEN, Cut, Divided, Share, cut, kind_of
 
 
 class World(Protocol):
@@ -92,19 +92,17 @@ def share_out(model: Decoder, world: World) -> dict[str, Cut]:
     Returns what it has of each layer that is not whole. Raises ValueError if the sizes of the model
     do not divide.
     """
-    check_size(model.config, world.size)
+    layers = {name: layer for name, layer in model.named_modules()
+              if isinstance(layer, nn.Linear) and kind_of(name) is not None}
+    hidden = next(layer.out_features for name, layer in layers.items() if kind_of(name) == HIDDEN)
+    Divided(model.config.n_head, model.config.kv_heads, hidden).check(world.size)
     share = Share(world.rank, world.size)
     cuts: dict[str, Cut] = {}
-    for name, layer in list(model.named_modules()):
-        if not isinstance(layer, nn.Linear):
-            continue
-        n_out, n_in = layer.weight.shape
-        found = cut(name, n_out, n_in, share, model.config.kv_heads)
-        if found is None:
-            continue
-        cuts[name] = found
-        with NoInitialValues():
-            model.set_submodule(name, part_of(layer, found, world))
+    with NoInitialValues():
+        for name, layer in layers.items():
+            cuts[name] = cut(name, layer.out_features, layer.in_features, share,
+                             model.config.kv_heads)
+            model.set_submodule(name, part_of(layer, cuts[name], world))
     return cuts
 
 

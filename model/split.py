@@ -5,33 +5,22 @@ pair a process has some of the outputs: the queries, keys and values of its head
 between the two matrices of the MLP. Of the second it has the inputs that read just those. What all
 of them compute is then added up, once for each pair.
 """
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 # By the last part of a layer's name, in all families. Layers that are not here stay whole.
-OUTPUTS, THIRDS, KEYS, INPUTS = range(4)
+OUTPUTS, THIRDS, KEYS, HIDDEN, INPUTS = range(5)
 KINDS = {
     "c_attn": THIRDS,  # queries, keys and values side by side, each with all heads
     "query_key_value": OUTPUTS,  # the same head by head
     "q_proj": OUTPUTS, "k_proj": KEYS, "v_proj": KEYS,
-    "c_fc": OUTPUTS, "fc1": OUTPUTS, "dense_h_to_4h": OUTPUTS,
-    "gate_proj": OUTPUTS, "up_proj": OUTPUTS,
+    # between the two matrices of the MLP
+    "c_fc": HIDDEN, "fc1": HIDDEN, "dense_h_to_4h": HIDDEN, "gate_proj": HIDDEN, "up_proj": HIDDEN,
     "c_proj": INPUTS, "out_proj": INPUTS, "dense": INPUTS, "o_proj": INPUTS,
     "fc2": INPUTS, "dense_4h_to_h": INPUTS, "down_proj": INPUTS,
 }
-
-
-class Heads(Protocol):
-    """What is to be shared out: numbers of a model's configuration."""
-
-    @property
-    def n_head(self) -> int: ...
-    @property
-    def kv_heads(self) -> int: ...  # heads of keys and values, which heads of queries may share
-    @property
-    def n_mlp(self) -> int: ...  # numbers between the two matrices of the MLP
 
 
 class Share(NamedTuple):
@@ -73,11 +62,9 @@ class Cut(NamedTuple):
         return torch.cat([stored[:, s] for s in self.stretches], dim=1)
 
 
-def cut(name: str, n_out: int, n_in: int, share: Share, kv_heads: int) -> Cut | None:
-    """Return what a process has of the linear layer of this name and size; None for all of it."""
-    kind = KINDS.get(name.rpartition(".")[2])
-    if kind is None:
-        return None
+def cut(name: str, n_out: int, n_in: int, share: Share, kv_heads: int) -> Cut:
+    """Return what a process has of the linear layer of this name and size, which is in KINDS."""
+    kind = kind_of(name)
     if kind == INPUTS:
         return Cut(True, [share.of(n_in)])
     if kind == THIRDS:
@@ -88,17 +75,28 @@ def cut(name: str, n_out: int, n_in: int, share: Share, kv_heads: int) -> Cut | 
     return Cut(False, [share.of(n_out)])
 
 
-def fits(config: Heads, size: int) -> bool:
-    """Return whether a model can be shared out among so many processes."""
-    keys = config.kv_heads % size == 0 or size % config.kv_heads == 0
-    return config.n_head % size == 0 and config.n_mlp % size == 0 and keys
+def kind_of(name: str) -> int | None:
+    """Return how the linear layer of this name is cut; None if it is not."""
+    return KINDS.get(name.rpartition(".")[2])
 
 
-def check_size(config: Heads, size: int) -> None:
-    """Raise ValueError for a number of processes that a model cannot be shared out among."""
-    if not fits(config, size):
-        sizes = [n for n in range(1, config.n_head + 1) if fits(config, n)]
-        keys = f", {config.kv_heads} of keys" * (config.kv_heads != config.n_head)
-        raise ValueError(f"a model of {config.n_head} heads{keys} and an MLP {config.n_mlp} wide "
-                         f"cannot be shared out evenly among {size} processes; take one of "
-                         f"{', '.join(map(str, sizes))}")
+class Divided(NamedTuple):
+    """What is shared out of a model."""
+
+    heads: int
+    kv_heads: int  # of keys and values, which heads of queries may share
+    hidden: int  # numbers between the two matrices of the MLP
+
+    def fits(self, size: int) -> bool:
+        """Return whether it can be shared out evenly among so many processes."""
+        keys = self.kv_heads % size == 0 or size % self.kv_heads == 0
+        return self.heads % size == 0 and self.hidden % size == 0 and keys
+
+    def check(self, size: int) -> None:
+        """Raise ValueError unless it can be."""
+        if not self.fits(size):
+            sizes = [n for n in range(1, self.heads + 1) if self.fits(n)]
+            keys = f", {self.kv_heads} of keys" * (self.kv_heads != self.heads)
+            raise ValueError(f"a model of {self.heads} heads{keys} and an MLP {self.hidden} wide "
+                             f"cannot be shared out evenly among {size} processes; take one of "
+                             f"{', '.join(map(str, sizes))}")

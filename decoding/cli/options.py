@@ -85,9 +85,9 @@ def make_parser() -> OneLineParser:
     add("--compile", action="store_true",
         help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
     add("--processes", metavar="N", type=whole(1),
-        help="split the target over N processes of this machine, by its heads, one GPU each if there "
-             "are any: for a target larger than one device. torchrun may start them instead, on "
-             "several machines. A process that does not answer for a minute ends the run")
+        help="split the target by its heads over N processes of this machine, each with a GPU of "
+             "its own if there are any: for a target larger than one device. On several machines "
+             "torchrun starts them. If one does not answer for a minute, the run ends")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
     add("--ignore-eos", action="store_true",
         help="go on after an end-of-text, which is not printed")

@@ -20,7 +20,7 @@ from decoding.result import Generation
 from decoding.sampling import GREEDY
 from decoding.tree import tree_rounds
 from tests.small_families import FAMILIES, write_family
-from weights import WeightsError, load_model
+from weights import load_model
 from weights.processes.load import load_leader
 from weights.processes.start import together
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -28,7 +29,7 @@ def start(pair):
     """Start the program in a process group of its own; what is left of it goes in the end."""
     started = []
 
-    def start(*options, command=PROGRAM, **more):
+    def start(*options, command=PROGRAM):
         process = subprocess.Popen([*command, *pair, *options], cwd=ROOT, env=environment(),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -37,10 +38,8 @@ def start(pair):
 
     yield start
     for process in started:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.communicate()
 
 

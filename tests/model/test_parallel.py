@@ -12,7 +12,7 @@ from torch import nn
 from model import GPT2, GPT2Config
 from model.meta import without_memory
 from model.parallel import SharedOut, share_out
-from model.split import Share, check_size, cut
+from model.split import Divided, Share, cut
 
 GPT2_ = GPT2, GPT2Config(n_layer=2, n_head=4, n_embd=32, n_vocab=97, n_ctx=40)
 FAMILIES = {"gpt2": GPT2_}
@@ -144,15 +144,12 @@ def test_biases_of_a_sum_are_whole_and_others_cut():
     (4, 4, 16, [1, 2, 4]), (25, 25, 6400, [1, 5, 25]), (8, 2, 64, [1, 2, 4, 8]),
     (8, 8, 36, [1, 2, 4]), (12, 4, 12, [1, 2, 4, 12]), (6, 3, 6, [1, 3, 6])])
 def test_sizes_that_do_not_divide_are_refused(heads, kv_heads, n_mlp, fit):
-    class Config:
-        pass
-
-    Config.n_head, Config.kv_heads, Config.n_mlp = heads, kv_heads, n_mlp
+    divided = Divided(heads, kv_heads, n_mlp)
     for size in range(1, heads + 3):
         if size in fit:
-            check_size(Config, size)
+            divided.check(size)
             continue
         with pytest.raises(ValueError) as error:
-            check_size(Config, size)
+            divided.check(size)
         assert "\n" not in str(error.value) and f"among {size} processes" in str(error.value)
         assert str(error.value).endswith(", ".join(map(str, fit)))

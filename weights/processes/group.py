@@ -7,6 +7,7 @@ import pickle
 import signal
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -117,14 +118,14 @@ class Group:
         """
         self.gathered += 1
         if self.rank > 0:
-            self.store.set(f"{self.gathered} of {self.rank}", pickle.dumps(mine))
+            self.store.set(f"{self.gathered} of {self.rank}", b64encode(pickle.dumps(mine)).decode())
             return []
         everyone = [mine]
         for rank in range(1, self.size):
             key = f"{self.gathered} of {rank}"
             while not self.store.check([key]):
                 time.sleep(0.02)
-            everyone.append(pickle.loads(self.store.get(key)))
+            everyone.append(pickle.loads(b64decode(self.store.get(key))))
         return everyone
 
     def leave_words(self, words: str) -> None:

@@ -37,7 +37,7 @@ class Watch:
         self.speaks = threading.Lock()  # never given back
 
     @contextmanager
-    def watching(self) -> Iterator["Watch"]:
+    def watching(self) -> Iterator[Watch]:
         """A block in which the others are needed. Raises ProcessLost with the reason, in a line."""
         thread = threading.Thread(target=self.watch, daemon=True)
         thread.start()
