@@ -149,10 +149,15 @@ def read_weights(weights: dict[str, Stored], model: Decoder, device: torch.devic
     yet. Raises WeightsError if a weight is not finite.
     """
     dtype = model.dtype
+    parts = sorted(model.named_modules(), key=lambda named: -size(named[1]))
+    # Where each weight is laid out before it is packed. Memory of its own for each would not go
+    # back to the system: between what is kept, holes would be left that nothing fits into.
+    linear = [size(part) for _, part in parts if isinstance(part, nn.Linear)]
+    desk = torch.empty(max(linear) if layer is not None else 0, dtype=dtype)
     with ExitStack() as stack:
         files = {path: stack.enter_context(TensorFile(path))
                  for path in {stored.path for stored in weights.values()}}
-        for name, part in sorted(model.named_modules(), key=lambda named: -size(named[1])):
+        for name, part in parts:
             found = {}  # the weights of this part alone, not those of the parts inside it
             for leaf, _ in part.named_parameters(recurse=False):
                 stored = weights[f"{name}.{leaf}"]
@@ -162,8 +167,9 @@ def read_weights(weights: dict[str, Stored], model: Decoder, device: torch.devic
                 check_finite(tensor, stored.key, stored.path, dtype)
                 found[leaf] = tensor.T if stored.turned else tensor
             if layer is not None and isinstance(part, nn.Linear):
+                weight = desk[:found["weight"].numel()].view(part.weight.shape)
                 bias = found["bias"].to(dtype) if "bias" in found else None
-                model.set_submodule(name, layer(found["weight"].to(dtype), bias))
+                model.set_submodule(name, layer(weight.copy_(found["weight"]), bias))
             elif found:
                 for leaf, tensor in found.items():
                     weight = copy_of(tensor, device, dtype)

@@ -14,17 +14,18 @@ def fetch_again(path: Path) -> str:
     return "fetch it again"
 
 
-def missing_weights(name: str, instead: str | None) -> str:
+def missing_weights(name: str, instead: str | None, out: str) -> str:
     """Return one line about a folder or a repository that has no safetensors files.
 
     name: as the user knows it.
     instead: the file for PyTorch that it has, if any.
+    out: a folder for its weights as safetensors.
     """
     if instead is None:
         return f"{name} has no model.safetensors"
-    return (f"{name} holds {instead}, a pickle, which can run code when it is read; `python -m "
-            f"weights.convert {name} OUT` reads its numbers only, and writes model.safetensors "
-            "into a folder OUT")
+    return (f"{name} holds {instead}, a pickle, which can run code when it is read; run `python -m "
+            f"weights.convert {name} {out}`, which reads the numbers in it and nothing else, and "
+            f"makes a folder {out} with model.safetensors")
 
 
 def what_is_wrong(path: Path, error: Exception) -> str:

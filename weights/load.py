@@ -54,14 +54,16 @@ def find_checkpoint(name_or_path: str | os.PathLike) -> Checkpoint:
 def find_files(source: Path | Repository, name: str) -> list[Path]:
     """Return the one file of weights, or all of the shards that an index names.
 
-    name: the source as the user knows it. Raises WeightsError if it has no safetensors files.
+    name: the source as the user knows it. Raises WeightsError if it has no safetensors files; what
+    it proposes for a repository is a folder of the same name, which is then what the name means.
     """
     there = first_of(source, WEIGHTS, INDEX)
     if there == WEIGHTS:
         return [find_file(source, WEIGHTS)]
     if there == INDEX:
         return [find_file(source, shard) for shard in read_index(find_file(source, INDEX))]
-    raise WeightsError(missing_weights(name, first_of(source, BIN, BIN_INDEX)))
+    out = source.id if isinstance(source, Repository) else f"{name}-safetensors"
+    raise WeightsError(missing_weights(name, first_of(source, BIN, BIN_INDEX), out))
 
 
 def read_index(path: Path) -> list[str]:

@@ -41,19 +41,20 @@ class Published(NamedTuple):
 
     megabytes: int  # of the weights; where no listing was seen, counted from the shape
     revision: str = "main"  # a commit that is known to hold what is read here
-    converted: bool = False  # whether it has pytorch_model.bin only, for `weights.convert`
+    how: str = "to download"  # how one comes by it
 
 
+CONVERT, ASK = "to convert", "to ask for"  # by `weights.convert`; with a licence, on its page
 PUBLISHED = {
     "EleutherAI/pythia-70m-deduped": Published(166, "e93a9faa9c77e5d09219f6c868bfc7a1bd65593c"),
     "EleutherAI/pythia-160m-deduped": Published(375, "582159a2dfe3e712a8d47ae83dec95ae3bde8e7e"),
     "EleutherAI/pythia-410m-deduped": Published(911, "c4fc8d586d62df497f1f9b69d66d3ca419992d3e"),
     "EleutherAI/pythia-1.4b-deduped": Published(2930),
     "EleutherAI/pythia-2.8b-deduped": Published(5685),
-    "meta-llama/Llama-3.2-1B": Published(2472, "4e20de362430cd3b72f300e6b0f18e50e7166e08"),
-    "meta-llama/Llama-3.2-3B": Published(6425, "13afe5124825b4f3751f836b40dafda64c1ed062"),
-    "facebook/opt-125m": Published(250, "27dcfa74d334bc871f3234de431e71c6eeba5dd6", True),
-    "facebook/opt-350m": Published(662, "08ab08cc4b72ff5593870b5d527cf4230323703c", True),
+    "meta-llama/Llama-3.2-1B": Published(2472, "4e20de362430cd3b72f300e6b0f18e50e7166e08", ASK),
+    "meta-llama/Llama-3.2-3B": Published(6425, "13afe5124825b4f3751f836b40dafda64c1ed062", ASK),
+    "facebook/opt-125m": Published(250, "27dcfa74d334bc871f3234de431e71c6eeba5dd6", CONVERT),
+    "facebook/opt-350m": Published(662, "08ab08cc4b72ff5593870b5d527cf4230323703c", CONVERT),
     "EleutherAI/gpt-neo-125m": Published(526, "21def0189f5705e2521767faed922f1f15e7d7db"),
     "EleutherAI/gpt-neo-1.3B": Published(5363),
     "mia-llm/gpt-neo-125m-xsum-roya": Published(526),

@@ -12,7 +12,7 @@ from decoding.cli.options import make_parser, parse
 from decoding.shapes import Shape, shape
 from model import GPT2, OFFICIAL_CONFIGS
 from tests.commands import Answer, one_line, run_script
-from weights.registry import OFFICIAL, OFFICIAL_BYTES
+from weights.registry import KNOWN_NAMES, OFFICIAL, OFFICIAL_BYTES, PUBLISHED
 
 REFUSED = [  # arguments, and words of the one line that says why
     (["--gamma", "-1"], "--gamma: must be a whole number from 0"),
@@ -147,6 +147,9 @@ def test_help_and_the_list_of_models_need_no_torch(without_torch):
     lines = [" ".join(line.split()) for line in without_torch(LIST).out.splitlines()]
     assert lines[:2] == ["tales-large bundled 22 MB draft: tales-small", "tales-small bundled 6 MB"]
     assert re.fullmatch("gpt2-xl (to download|in the cache) 6,432 MB draft: gpt2", lines[5])
+    assert re.fullmatch("meta-llama/Llama-3.2-3B (to ask for|in the cache) 6,425 MB draft: "
+                        "meta-llama/Llama-3.2-1B", lines[12])
+    assert [line.split()[0] for line in lines] == KNOWN_NAMES
     code, out, err = without_torch(HELP)
     assert (code, err) == (0, "")
     assert all(option in out for option in OPTIONS)
@@ -154,13 +157,19 @@ def test_help_and_the_list_of_models_need_no_torch(without_torch):
 
 def test_what_is_in_the_cache_is_said_and_how_large_a_download_is(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    assert list_models().count("to download") == 4
-    repository = OFFICIAL["gpt2-large"]
-    folder = tmp_path / "models--openai-community--gpt2-large/snapshots" / repository.revision
-    folder.mkdir(parents=True)
-    (folder / "model.safetensors").touch()
-    assert re.match("gpt2-large +in the cache +3,247 MB", list_models().splitlines()[4])
-    assert list_models().count("to download") == 3
+    before = list_models()
+    assert before.count("to convert") == before.count("to ask for") == 2
+    repository, sharded = OFFICIAL["gpt2-large"], PUBLISHED["meta-llama/Llama-3.2-3B"]
+    for name, revision, file in [(repository.id, repository.revision, "model.safetensors"),
+                                 ("meta-llama/Llama-3.2-3B", sharded.revision,
+                                  "model.safetensors.index.json")]:
+        folder = tmp_path / f"models--{name.replace('/', '--')}/snapshots" / revision
+        folder.mkdir(parents=True)
+        (folder / file).touch()
+    lines = list_models().splitlines()
+    assert re.match("gpt2-large +in the cache +3,247 MB", lines[4])
+    assert re.match("meta-llama/Llama-3.2-3B +in the cache +6,425 MB", lines[12])
+    assert "\n".join(lines).count("in the cache") == 2
     for name, config in OFFICIAL_CONFIGS.items():
         with torch.device("meta"):
             parameters = sum(parameter.numel() for parameter in GPT2(config).parameters())

@@ -17,9 +17,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from decoding.bench.counting_gpt2 import write_checkpoint
+from tests.weights.test_shards import write_shards
 from weights import hub
+from weights.registry import PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -31,13 +35,16 @@ class Hub(BaseHTTPRequestHandler):
 
     That is /owner/name/resolve/revision/file, HEAD and GET, with ranges. The server's `files` are
     what every repository has, but for those in `answers`, {id: (status, headers)}. With `cut` it
-    stops sending half-way.
+    stops sending half-way. `asked` grows by every path.
     """
 
     def do_HEAD(self):
         self.do_GET()
 
     def do_GET(self):
+        if "/resolve/" not in self.path:  # some versions of the library ask for more
+            return self.reply(404, {}, b"")
+        self.server.asked.append(self.path)
         files = self.server.files
         owner, repository, *_, name = self.path.strip("/").split("/")
         answer = self.server.answers.get(f"{owner}/{repository}")
@@ -67,8 +74,9 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def hub_server(files=(), answers=(), cut=False):
+def hub_server(files=(), answers=(), cut=False, asked=None):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.asked = [] if asked is None else asked
     server.files, server.answers, server.cut = dict(files), dict(answers), cut
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -137,7 +145,20 @@ ANSWERS = {  # to whom, and what: status, headers; and what the user is told, in
     "my/token": (401, {"X-Error-Message": "Invalid credentials in Authorization header"},
                  "DownloadError there is no folder my/token here, and config.json of my/token * "
                  "check your token"),
-    "my/gated": (403, {"X-Error-Code": "GatedRepo"}, "DownloadError * check your token"),
+    "my/gated": (403, {"X-Error-Code": "GatedRepo"},
+                 "DownloadError my/gated is given only to those who have accepted its licence "
+                 "(HTTP 403): accept it at http://127 * /my/gated, make a token at http://127 * "
+                 "/settings/tokens, and put it into HF_TOKEN"),
+    "meta-llama/Llama-3.2-1B": (401, {"X-Error-Code": "GatedRepo"},
+                                "DownloadError meta-llama/Llama-3.2-1B is given only to those who "
+                                "have accepted its licence (HTTP 401): accept it at http://127 * "
+                                "/meta-llama/Llama-3.2-1B, make a token"),
+    # a proxy's answer, without the hub's codes
+    "meta-llama/Llama-3.2-3B": (403, {}, "DownloadError config.json of meta-llama/Llama-3.2-3B "
+                                "could not be * HTTP 403 * check your token * whether http://127 * "
+                                "/meta-llama/Llama-3.2-3B asks you to accept a licence"),
+    "my/revision": (404, {"X-Error-Code": "RevisionNotFound"},
+                    "WeightsError the repository my/revision has no revision main; see http://127"),
     "my/typo": (404, {"X-Error-Code": "RepoNotFound"},
                 "WeightsError there is no folder my/typo here, and no repository my/typo that "
                 "you may read at http://127"),
@@ -258,3 +279,55 @@ for words in (10, 9):
         long, fits = python(code, endpoint, tmp_path)
     assert long.startswith("2 ") and "10 tokens, but the target's context is 9" in long
     assert "no model.safetensors" in fits  # now it is the weights' turn
+
+
+LOAD = """
+import torch
+from weights import WeightsError, load_model
+for name in {names}:
+    try:
+        print(load_model(name)(torch.tensor([[5]])).argmax().item())
+    except WeightsError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_repository_in_shards_at_a_revision(tmp_path):
+    write_checkpoint(tmp_path / "model", "tiny")
+    weights = load_file(tmp_path / "model" / "model.safetensors")
+    (tmp_path / "model" / "model.safetensors").unlink()
+    write_shards(tmp_path / "model", weights)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    home, asked = tmp_path / "home", []
+    names = ["my/own@refs/pr/3", "EleutherAI/pythia-70m-deduped", "my/own@v1.0"]
+    with hub_server(files, asked=asked) as endpoint:
+        assert python(LOAD.format(names=names), endpoint, home) == ["6"] * 3
+    revisions = {path.split("/resolve/")[1].rsplit("/", 1)[0] for path in asked}
+    # after config.json all is asked for at the one commit
+    assert revisions == {"refs%2Fpr%2F3", "v1.0", PUBLISHED[names[1]].revision, COMMIT}
+    late = [path for path in asked if "config.json" not in path and "/EleutherAI/" not in path]
+    assert late and all(COMMIT in path for path in late)
+    assert python(LOAD.format(names=names), NO_HUB, home) == ["6"] * 3
+
+
+@pytest.mark.slow
+def test_a_repository_with_a_pickle_only_is_converted_by_the_command_it_names(tmp_path):
+    write_checkpoint(tmp_path / "model", "tiny")
+    weights = tmp_path / "model" / "model.safetensors"
+    torch.save(load_file(weights), tmp_path / "model" / "pytorch_model.bin")
+    weights.unlink()
+    files = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    code = f"import os, sys; os.chdir({str(tmp_path)!r}); sys.path.insert(0, {str(ROOT)!r})\n"
+    load = code + LOAD.format(names=["my/own"])
+    with hub_server(files) as endpoint:
+        line = python(load, endpoint, tmp_path / "home")[0]
+        assert "my/own holds pytorch_model.bin, a pickle" in line
+        command = line.split("`")[1].split()
+        assert command == ["python", "-m", "weights.convert", "my/own", "my/own"]
+        run = f"from weights.convert import main; print(main({command[3:]}))"
+        assert python(code + run, endpoint, tmp_path / "home") == ["0"]
+    assert python(load, NO_HUB, tmp_path / "home") == ["6"]
+    with hub_server({"config.json": files["config.json"]}) as endpoint:
+        line = python(LOAD.format(names=["my/empty"]), endpoint, tmp_path / "home")[0]
+    assert line == "my/empty has no model.safetensors"

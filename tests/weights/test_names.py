@@ -12,6 +12,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from decoding.bench.counting_gpt2 import write_checkpoint
+from decoding.cli.models import usual_draft
+from decoding.cli.options import parse
 from weights import WeightsError
 from weights.check import check, main
 from weights.registry import (
@@ -19,6 +21,8 @@ from weights.registry import (
     DRAFT_OF,
     KNOWN_NAMES,
     OFFICIAL,
+    OFFICIAL_BYTES,
+    PUBLISHED,
     Repository,
     resolve,
 )
@@ -42,11 +46,20 @@ def test_what_a_name_means(tmp_path, monkeypatch):
     assert resolve("./gpt2") == resolve(Path("gpt2")) == Path("gpt2")
     assert resolve("owner/local") == Path("owner/local")
     assert resolve("owner/remote") == Repository("owner/remote", "main")
+    assert resolve("owner/local@main") == Repository("owner/local", "main")
+    assert resolve("o/r@refs/pr/12") == Repository("o/r", "refs/pr/12")
+    assert resolve("EleutherAI/gpt-neo-125m") == Repository(
+        "EleutherAI/gpt-neo-125m", "21def0189f5705e2521767faed922f1f15e7d7db")
+    assert resolve("EleutherAI/gpt-neo-125m@main") == Repository("EleutherAI/gpt-neo-125m", "main")
+    assert resolve("EleutherAI/pythia-6.9b") == Repository("EleutherAI/pythia-6.9b", "main")
     for name, message in [("mine", "unknown model 'mine'; known are tales-large.*write ./name"),
                           ("", "unknown model ''"),
                           ("./none", "there is no folder none"),
                           (str(tmp_path / "none"), "there is no folder"),
                           ("a/b/c", "there is no folder a/b/c"),
+                          ("a/b@", "there is no folder a/b@"),
+                          ("a/b@c@d", "there is no folder a/b@c@d"),
+                          ("a/b@c//d", "there is no folder a/b@c//d"),
                           ("./file", "is a file; name the folder"),
                           ("./two\nlines", "there is no folder two lines")]:
         with pytest.raises(WeightsError, match=message):
@@ -54,9 +67,25 @@ def test_what_a_name_means(tmp_path, monkeypatch):
 
 
 def test_every_draft_has_a_known_name():
-    assert set(DRAFT_OF) == {"gpt2-medium", "gpt2-large", "gpt2-xl", "tales-large"}
-    assert set(DRAFT_OF.values()) == {"gpt2", "tales-small"}
     assert set(DRAFT_OF) | set(DRAFT_OF.values()) == set(KNOWN_NAMES)
+    assert not set(DRAFT_OF.values()) & {"gpt2-large", "EleutherAI/pythia-1.4b-deduped"}
+    for target, draft in DRAFT_OF.items():
+        assert size_of(draft) < size_of(target)
+
+
+def size_of(name):
+    if name in BUNDLED:
+        return (BUNDLED[name] / "model.safetensors").stat().st_size / 1e6
+    return OFFICIAL_BYTES[name] / 1e6 if name in OFFICIAL else PUBLISHED[name].megabytes
+
+
+def test_a_target_alone_finds_its_draft():
+    pythia = "EleutherAI/pythia-1.4b-deduped"
+    assert parse(["--target", pythia]).draft == "EleutherAI/pythia-70m-deduped"
+    assert usual_draft(f"{pythia}@step1000") == "EleutherAI/pythia-70m-deduped"
+    assert parse(["--target", "facebook/opt-350m"]).draft == "facebook/opt-125m"
+    with pytest.raises(WeightsError, match="no draft is known for EleutherAI/pythia-70m-deduped"):
+        usual_draft("EleutherAI/pythia-70m-deduped")
 
 
 def test_check_passes_for_the_bundled_pair(monkeypatch, capsys):
@@ -108,7 +137,7 @@ PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.an
                          "decoding.bench.llama_cpp", "decoding.bench.round",
                          "decoding.bench.rules",
                          "decoding.bench.counting"],
-            "weights": ["weights.check", "weights.train"], "model": []}
+            "weights": ["weights.check", "weights.convert", "weights.train"], "model": []}
 
 
 @pytest.mark.parametrize("package", ["decoding", "weights",

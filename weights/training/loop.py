@@ -148,7 +148,7 @@ def compiled(model: Decoder) -> Callable[[Tensor], Tensor]:
 
     That makes far better use of a small model.
     """
-    if not model.wte.weight.is_cuda or find_spec("triton") is None:
+    if model.device.type != "cuda" or find_spec("triton") is None:
         return model
     return torch.compile(model)
 
