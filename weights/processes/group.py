@@ -118,7 +118,8 @@ class Group:
         """
         self.gathered += 1
         if self.rank > 0:
-            self.store.set(f"{self.gathered} of {self.rank}", b64encode(pickle.dumps(mine)).decode())
+            data = b64encode(pickle.dumps(mine)).decode()  # a store keeps text
+            self.store.set(f"{self.gathered} of {self.rank}", data)
             return []
         everyone = [mine]
         for rank in range(1, self.size):
