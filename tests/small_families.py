@@ -1,4 +1,4 @@
-"""A small checkpoint of every family that can be loaded: random weights, written by transformers."""
+"""A small checkpoint of every family that can be loaded: random, written by transformers."""
 import torch
 
 from weights.checkpoint import MODELS
