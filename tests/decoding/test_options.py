@@ -197,7 +197,8 @@ def test_what_is_left_open_is_filled_in():
         "tree": None, "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None,
         "rule": "token", "coupling": None, "seed": 7,
         "device": "auto", "dtype": "float32", "layout": "auto", "compile": False,
-        "processes": None, "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
+        "processes": None, "no_cache": False, "ignore_eos": False, "allow_special": False,
+        "trace": False,
         "step": False, "rejected": False, "record": None, "json": False, "color": "auto",
         "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"
