@@ -6,8 +6,9 @@ import torch
 from model import Decoder
 from model.fast.layouts import layout_for
 from model.fast.packed import has_kernel
-from weights.checkpoint import find_weights, read_weights, stored_dtype
+from weights.checkpoint import find_weights, stored_dtype
 from weights.choices import Choices
+from weights.fill import read_weights
 from weights.load import find_checkpoint
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import torch
 
 from model import OFFICIAL_CONFIGS, Decoder
-from weights.checkpoint import MODELS, Checkpoint, find_weights, read_weights
+from weights.checkpoint import MODELS, Checkpoint, find_weights
 from weights.config import read_config
 from weights.diagnose import fetch_again, missing_weights
 from weights.errors import WeightsError
 from weights.files import parse_json, reading
+from weights.fill import read_weights
 from weights.hub import fetch, find_file, first_of
 from weights.registry import BIN, BIN_INDEX, INDEX, OFFICIAL, WEIGHTS, Repository, resolve
 from weights.tokenizer import count_tokens

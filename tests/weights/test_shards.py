@@ -94,7 +94,7 @@ def test_a_tensor_that_no_shard_has(folder):
 
 
 def test_a_repeated_head_may_be_in_another_shard(folder):
-    weights = {name: weight for path in folder.glob("*.safetensors")
+    weights = {name: weight.clone() for path in folder.glob("*.safetensors")
                for name, weight in load_file(path).items()}
     for head, words in [(weights["wte.weight"].clone(), None),
                         (weights["wte.weight"] + 1, "lm_head.weight differs from wte.weight"),
@@ -107,7 +107,7 @@ def test_a_repeated_head_may_be_in_another_shard(folder):
 
 
 def test_a_tied_matrix_may_have_the_name_of_the_head_alone(folder):
-    weights = {name: weight for path in folder.glob("*.safetensors")
+    weights = {name: weight.clone() for path in folder.glob("*.safetensors")
                for name, weight in load_file(path).items()}
     weights["lm_head.weight"] = weights.pop("wte.weight")
     write_shards(folder, {f"transformer.{name}" if name != "lm_head.weight" else name: weight

@@ -17,6 +17,7 @@ from decoding.bench.counting_gpt2 import write_checkpoint
 from model.decoder import TiedHead
 from model.fast.layouts import ONEDNN, PLAIN, STRIPS, layout_name
 from weights import WeightsError, load_fast, load_model
+from weights.tensors import TensorFile
 
 CONFIG = {"model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 90,
           "n_positions": 24}
@@ -128,6 +129,21 @@ def test_the_file_is_opened_a_few_times_not_for_every_tensor(state, write, load)
     events = [mask for _, mask, _, _ in struct.iter_unpack("iIII", os.read(watch, 2**16))]
     os.close(watch)
     assert 1 <= sum(mask & opened > 0 for mask in events) <= 2
+
+
+@pytest.mark.parametrize("load", [load_model, load_fast])
+def test_the_largest_matrices_are_read_first(state, write, load, monkeypatch):
+    """When there is little of the model yet, there is room for a large one in the file's form."""
+    read, sizes = TensorFile.read, []
+
+    def recorded(file, key):
+        tensor = read(file, key)
+        sizes.extend([tensor.numel()] * (tensor.ndim == 2))
+        return tensor
+
+    monkeypatch.setattr(TensorFile, "read", recorded)
+    load(write(state))
+    assert len(sizes) == 10 and sizes == sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize("more", [1, 2, 3])

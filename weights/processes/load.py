@@ -11,8 +11,9 @@ from model.fast.layouts import layout_for
 from model.leader import Leader
 from model.parallel import SharedOut, share_out
 from model.split import Cut, Share
-from weights.checkpoint import Stored, find_weights, read_weights
+from weights.checkpoint import Stored, find_weights
 from weights.choices import Choices
+from weights.fill import read_weights
 from weights.load import find_checkpoint
 from weights.processes.group import Group
 
