@@ -64,7 +64,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     resolve(options.target)
     if launched() and options.processes is not None:
         raise ValueError(f"torchrun has started {launched()} processes; leave out --processes")
-    options.processes = sorted(set(options.processes or [launched()] if launched() else [1, 2, 4]))
+    usual = [launched()] if launched() else [1, 2, 4]
+    options.processes = sorted(set(options.processes or usual))
     return options
 
 

@@ -138,6 +138,20 @@ def test_logits_in_float32(group, folders, family):
             torch.testing.assert_close(leader.forward(ids), whole.forward(ids), rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(group, folders, dtype):
+    """As far from float64 as one process is, or nearer."""
+    ids = torch.arange(50)[None]
+    folder = folders["gpt2"]
+    exact = load_model(folder, dtype=torch.float64).forward(ids)
+    leader = load_leader(group, str(folder), dtype=dtype, layout="plain")
+    with torch.no_grad():
+        split, whole = (model.forward(ids) for model in (leader, load_model(folder, dtype=dtype)))
+    assert split.dtype == dtype
+    error, usual = ((logits - exact).square().mean() for logits in (split, whole))
+    assert error < 1.5 * usual
+
+
 def test_what_goes_wrong_on_another_process_is_said_here(group, folders, tmp_path):
     """Spoilt in a part that the last process alone reads; then all of them load something else."""
     shutil.copytree(folders["gpt2"], tmp_path / "spoilt")

@@ -69,11 +69,13 @@ class Group:
             self.sums = dist.new_group(backend="nccl", timeout=FOREVER)
 
     def add(self, y: Tensor) -> Tensor:
-        """Add up the y of every process, in place, and return it."""
+        """Return the sum of every process's y, which may be overwritten."""
+        wide = self.sums is None and y.dtype == torch.bfloat16  # gloo cannot add it up in PyTorch 2.6
+        summed = y.float() if wide else y
         with self.others():
-            dist.all_reduce(y, group=self.sums)  # in a CUDA graph this is recorded like a product
-        self.count(1, y.nbytes)
-        return y
+            dist.all_reduce(summed, group=self.sums)  # in a CUDA graph this is recorded, too
+        self.count(1, summed.nbytes)
+        return summed.to(y.dtype)
 
     def count(self, sums: int, nbytes: int) -> None:
         self.traffic.sums += sums
