@@ -6,6 +6,7 @@ import shutil
 import warnings
 from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -113,15 +114,19 @@ def test_a_batch_is_that_of_one_process(models):
             assert [g.tokens for g in found[0]] == [g.tokens for g in found[1]]
 
 
-def test_several_caches_at_once(models):
+def test_several_caches_at_once(group, models):
     leader, whole, _ = models
     one, other = leader.new_cache(27), leader.new_cache(27)
     ids = torch.tensor([PROMPTS[2][:9]])
     with torch.no_grad():
         for cache, tokens in ((one, ids), (other, ids.flip(1)), (one, ids + 1)):
             leader.forward(tokens, cache, last=0)
-        del other
-        leader.new_cache(5)
+        number = other.number
+        with patch.object(group, "send", wraps=group.send) as send:
+            del cache, other
+            leader.new_cache(5)
+        assert [message[:2] for message in send.call_args[0][0]] == [
+            ("forget", number), ("new_cache", number + 1)]
         found = leader.forward(ids + 2, one, last=1)
         want = whole.forward(torch.cat([ids, ids + 1, ids + 2], dim=1), last=1)
     torch.testing.assert_close(found, want, rtol=0, atol=1e-10)

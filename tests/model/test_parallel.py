@@ -140,6 +140,20 @@ def test_biases_of_a_sum_are_whole_and_others_cut():
             rank, 4 + rank, 8 + rank]
 
 
+@pytest.mark.parametrize("heads, kv_heads, size", [
+    (8, 8, 4), (8, 2, 2), (8, 2, 4), (8, 2, 8), (12, 4, 12), (6, 1, 3), (64, 8, 16)])
+def test_a_process_has_the_keys_that_its_queries_look_at(heads, kv_heads, size):
+    """Query i looks at the keys i * kv_heads // heads; a head's row is its number here."""
+    for rank in range(size):
+        share = Share(rank, size)
+        queries, keys = (cut(f"layers.0.self_attn.{name}_proj", n, 3, share, kv_heads).take(
+            torch.arange(n)).tolist() for name, n in (("q", heads), ("k", kv_heads)))
+        assert len(queries) == heads // size
+        group = len(queries) // len(keys)
+        for i, query in enumerate(queries):
+            assert keys[i // group] == query * kv_heads // heads
+
+
 @pytest.mark.parametrize("heads, kv_heads, n_mlp, fit", [
     (4, 4, 16, [1, 2, 4]), (25, 25, 6400, [1, 5, 25]), (8, 2, 64, [1, 2, 4, 8]),
     (8, 8, 36, [1, 2, 4]), (12, 4, 12, [1, 2, 4, 12]), (6, 3, 6, [1, 3, 6])])

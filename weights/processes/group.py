@@ -70,7 +70,8 @@ class Group:
 
     def add(self, y: Tensor) -> Tensor:
         """Return the sum of every process's y, which may be overwritten."""
-        wide = self.sums is None and y.dtype == torch.bfloat16  # gloo cannot add it up in PyTorch 2.6
+        # In PyTorch 2.6 gloo cannot add up bfloat16.
+        wide = self.sums is None and y.dtype == torch.bfloat16
         summed = y.float() if wide else y
         with self.others():
             dist.all_reduce(summed, group=self.sums)  # in a CUDA graph this is recorded, too
