@@ -136,14 +136,14 @@ def test_nobody_outlives_the_first_process(start, long_run):
 
 @on_posix
 def test_a_process_that_hangs_is_noticed(start, long_run):
-    script = ("import sys; from weights.processes import watch; watch.LIMIT = 2; "
+    script = ("import sys; from weights.processes import watch; watch.LIMIT = 1; "
               "from decoding.generate import main; sys.exit(main())")
     process = start(*long_run, command=[sys.executable, "-c", script])
     process.stdout.readline()
     left = others(process)
     os.kill(left[0], signal.SIGSTOP)
     assert last_words(process, 1, left) == [
-        LINE + "another process has not answered for 2 seconds"]
+        LINE + "another process has not answered for 1 seconds"]
 
 
 def test_torchrun(pair, capsys):
