@@ -15,6 +15,8 @@ python -m decoding.bench.transformers        many minutes
     measure side by side with the library transformers
 python -m decoding.bench.batches             minutes
     measure several texts at once, plain and speculative
+python -m decoding.bench.parallel            a minute
+    measure a target that is split over several processes
 python -m decoding.bench.rules               minutes
     what the block rule and trees keep of the same drafts
 python -m decoding.bench.llama_cpp           many minutes

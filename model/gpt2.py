@@ -39,6 +39,10 @@ class GPT2Config:
     def d_head(self) -> int:
         return self.n_embd // self.n_head
 
+    @property
+    def kv_heads(self) -> int:
+        return self.n_head
+
 
 OFFICIAL_CONFIGS = {
     "gpt2": GPT2Config(n_layer=12, n_head=12, n_embd=768),
@@ -53,13 +57,13 @@ class Attention(nn.Module):
 
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
-        self.n_head = config.n_head
+        self.d_head = config.d_head
         self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd)
         self.c_proj = nn.Linear(config.n_embd, config.n_embd)
 
     def forward(self, x: Tensor, mask: Tensor | None, cache: KVCache | None, layer: int) -> Tensor:
-        B, T, n_embd = x.shape
-        qkv = self.c_attn(x).view(B, T, 3, self.n_head, n_embd // self.n_head)
+        B, T, _ = x.shape
+        qkv = self.c_attn(x).view(B, T, 3, -1, self.d_head)  # -1: n_head, or this process's share
         qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, B, n_head, T, d_head)
         return self.c_proj(attend(qkv[0], qkv[1:], mask, cache, layer))  # (B, T, n_embd)
 

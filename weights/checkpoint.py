@@ -11,6 +11,7 @@ import torch
 
 from model import GPT2, Decoder, GPT2Config
 from model.meta import without_memory
+from model.split import Cut
 from weights.errors import WeightsError
 from weights.families import FAMILIES, Family
 from weights.tensors import FLOATS, TensorFile, open_weights
@@ -40,6 +41,7 @@ class Stored(NamedTuple):
     shape: list[int]
     dtype: str  # as safetensors calls it
     turned: bool  # whether nn.Linear has the matrix the other way round
+    cut: Cut | None = None  # which part of it is read; None for all of it
 
 
 def find_weights(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[Decoder, dict[str, Stored]]:

@@ -21,6 +21,7 @@ from weights.console import (
     whole,
 )
 from weights.errors import WeightsError
+from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
@@ -97,6 +98,10 @@ def make_parser() -> OneLineParser:
     add_machine_options(parser)
     add("--compile", action="store_true",
         help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
+    add("--processes", metavar="N", type=whole(1),
+        help="split the target by its heads over N processes of this machine, each with a GPU of "
+             "its own if there are any: for a target larger than one device. On several machines "
+             "torchrun starts them. If one does not answer for a minute, the run ends")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
     add("--stop", metavar="TEXT", action="append", type=stop_string,
         help="end the text where TEXT begins, which is not printed; can be given several times; "
@@ -157,6 +162,7 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
     if sampled and options.mode != "baseline" and options.rule is None:
         options.rule = "token"
     options.trace = options.trace or options.step
+    options.processes = options.processes or launched() or None
     try:
         resolve(options.target)
         if options.mode != "baseline":

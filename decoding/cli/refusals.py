@@ -3,6 +3,7 @@ import argparse
 from pathlib import Path
 
 from decoding.cli.models import LOOKUP
+from weights.processes.start import launched
 
 
 def refuse(options: argparse.Namespace) -> str | None:
@@ -37,6 +38,8 @@ def refuse(options: argparse.Namespace) -> str | None:
         return f"there is no folder for --record {options.record}; make it first"
     if options.record is not None and options.rule == "block":
         return "--record shows each token's own test; --rule block judges a draft as a whole"
+    if options.processes is not None and launched():
+        return f"torchrun has started {launched()} processes already; leave out --processes"
     if options.temperature == 0:
         for name in ("seed", "top_k", "top_p", "coupling", "rule"):
             if getattr(options, name) is not None:

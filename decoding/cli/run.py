@@ -8,21 +8,34 @@ from pathlib import Path
 
 from decoding.cli.console import Console, loading
 from decoding.cli.prompt import Prompt
-from decoding.cli.report import advise, as_json, lossless, reason, speedup, table
+from decoding.cli.report import (
+    advise,
+    as_json,
+    lossless,
+    reason,
+    speedup,
+    table,
+    traffic_line,
+    traffic_of,
+)
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, REJECTED, TextStream
 from decoding.compare import identity_line
 from decoding.recording import write_recording
 from decoding.result import Generation, Round
+from weights.processes.group import Group
 
 
-def run(options: argparse.Namespace, prompt: Prompt) -> None:
-    """Load, decode and report as the options say."""
+def run(options: argparse.Namespace, prompt: Prompt, group: Group | None = None) -> None:
+    """Load, decode and report as the options say.
+
+    group: the processes that the target is shared out among, if there are any.
+    """
     console = Console(options)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: console.note(message)
         with loading(options):
-            session = Session(options, prompt)
+            session = Session(options, prompt, group)
         introduce(session, console)
         runs = decode(session, console)
         if options.record is not None:
@@ -95,6 +108,9 @@ def report(session: Session, runs: dict[str, Generation], console: Console) -> d
     console.say("\n" + table(runs))
     result: dict = {"prompt": session.prompt.text, "settings": session.settings()}
     result |= {title: as_json(session.text_of(run.tokens), run) for title, run in runs.items()}
+    for title, traffic in session.traffic.items():
+        result[title]["traffic"] = traffic_of(traffic, len(runs[title].rounds))
+        console.say(traffic_line(title, result[title]["traffic"]))
     if len(runs) == 2:
         result |= compare(session, runs["baseline"], runs["speculative"], console)
     return result

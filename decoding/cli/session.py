@@ -1,6 +1,7 @@
 """The models and settings of one call of `python -m decoding.generate`, ready for both loops."""
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import cast
 
 import torch
@@ -26,9 +27,13 @@ from decoding.tree import tree_rounds
 from model import Decoder
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
+from model.leader import Leader
 from weights import WeightsError, load_fast
 from weights.console import pick_device
 from weights.fast import dtype_name, pick_dtype
+from weights.processes.graphs import LedGraphs
+from weights.processes.group import Group
+from weights.processes.load import load_leader
 from weights.threads import describe_threads
 from weights.tokenizer import show_token
 
@@ -38,11 +43,15 @@ class Session:
 
     sampling: how tokens are chosen, as the options say.
     loop_sampling: the same for the loops: with shared noise the best of logits that carry it.
+    group: the processes that the target is shared out among, if there are any.
+    traffic: how often they spoke to each other in each run.
     Raises ValueError for what turns out to make no sense.
     """
 
-    def __init__(self, options: argparse.Namespace, prompt: Prompt) -> None:
-        self.options, self.prompt = options, prompt
+    def __init__(self, options: argparse.Namespace, prompt: Prompt,
+                 group: Group | None = None) -> None:
+        self.options, self.prompt, self.group = options, prompt, group
+        self.traffic: dict[str, dict[str, int]] = {}
         self.device = pick_device(options.device)
         if options.compile:
             check_graphs(self.device)
@@ -60,8 +69,11 @@ class Session:
         self.target = self.ready(self.model, tokens_per_pass)
 
     def load(self, role: str, name: str, tokens_per_pass: int) -> Decoder:
+        how = (name, self.device, self.dtype, self.options.layout, tokens_per_pass)
         try:
-            return load_fast(name, self.device, self.dtype, self.options.layout, tokens_per_pass)
+            if self.group is not None and role == "target":
+                return load_leader(self.group, *how)
+            return load_fast(*how)
         except WeightsError as error:
             raise WeightsError(f"the {role}: {error}") from error
 
@@ -73,6 +85,8 @@ class Session:
 
     def ready(self, model: Decoder, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
+        if self.options.compile and self.group is not None and isinstance(model, Leader):
+            return self.coupled(LedGraphs(model, self.group, (1, tokens_per_pass)))
         if self.options.compile:
             return self.coupled(Graphed(model, (1, tokens_per_pass)))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
@@ -112,23 +126,30 @@ class Session:
 
     def baseline(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
         """Start the plain loop. seed: None takes the run's."""
-        return autoregressive_rounds(
+        return self.counted("baseline", autoregressive_rounds(
             self.target, self.prompt.ids, max_new_tokens, sampling=self.loop_sampling,
-            eos=self.eos, stop=self.stop, generator=self.generator(seed))
+            eos=self.eos, stop=self.stop, generator=self.generator(seed)))
 
     def speculative(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
         """Start the speculative loop. seed: None takes the run's."""
         assert self.draft is not None  # every mode but baseline has one
         if self.shape is not None:
-            return tree_rounds(
+            return self.counted("speculative", tree_rounds(
                 cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
                 self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
-                stop=self.stop, generator=self.generator(seed), trace=self.options.trace)
-        return speculative_rounds(
+                stop=self.stop, generator=self.generator(seed), trace=self.options.trace))
+        return self.counted("speculative", speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
             stop=self.stop, generator=self.generator(seed),
-            trace=self.options.trace or self.options.record is not None)
+            trace=self.options.trace or self.options.record is not None))
+
+    def counted(self, title: str, rounds: Iterator[Round]) -> Iterator[Round]:
+        """Yield the same rounds; at their end note what the processes had to say meanwhile."""
+        before = None if self.group is None else replace(self.group.traffic)
+        yield from rounds
+        if before is not None and self.group is not None:
+            self.traffic[title] = asdict(self.group.traffic.since(before))
 
     def first_difference(self, baseline: Generation,
                          speculative: Generation) -> Difference | None:
@@ -159,8 +180,9 @@ class Session:
         graphs = ", CUDA graphs" if options.compile else ""
         threads = describe_threads(torch.get_num_threads())
         layout = layout_name(self.model)
+        spread = "" if self.group is None else f"{self.group.size} processes of "
         return (f"target {options.target}{draft}, {how}; {dtype_name(self.dtype)} on "
-                f"{self.device}, {threads}, layout {layout}{graphs}")
+                f"{self.device}, {spread}{threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
         """Return the text of new ids, without end-of-text; half a character is U+FFFD.

@@ -48,9 +48,7 @@ class Graphed:
         """
         T = tokens.shape[1]
         size = next((n for n in self.blocks if n >= T), None)
-        if cache not in (None, self.cache):
-            raise ValueError("this cache is no longer in use: "
-                             "there is one, and new_cache was called again")
+        self.check_cache(cache)
         if cache is None or size is None:
             return self.model.forward(tokens, cache, last)
         last = T if last is None else last
@@ -59,6 +57,12 @@ class Graphed:
         cache.extend(T)
         # (1, last, n_vocab), a copy, since the next replay overwrites the original
         return logits[:, T - last:T].clone()
+
+    def check_cache(self, cache: KVCache | None) -> None:
+        """Raise ValueError for an old cache."""
+        if cache not in (None, self.cache):
+            raise ValueError("this cache is no longer in use: "
+                             "there is one, and new_cache was called again")
 
 
 class FixedBlock:

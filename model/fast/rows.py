@@ -14,8 +14,9 @@ from model.fast.packed import PackedLinear
 class RowLinear(PackedLinear):
     """nn.Linear for inference, with another product for one token."""
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        super().__init__(weight.detach().clone(memory_format=torch.contiguous_format), bias)
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        weight = weight.detach().clone(memory_format=torch.contiguous_format)
+        super().__init__(weight, bias, len(weight))
 
     def to_plain(self) -> Tensor:
         return self.weight.detach().clone()

@@ -14,9 +14,9 @@ from model.fast.packed import PackedLinear
 class StripLinear(PackedLinear):
     """nn.Linear for inference, in strips of `width` outputs."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, width: int = 16) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, width: int = 16) -> None:
         strips = cut(weight.detach(), width)  # (n_strips, n_in, width)
-        super().__init__(strips.clone(memory_format=torch.contiguous_format), bias)
+        super().__init__(strips.clone(memory_format=torch.contiguous_format), bias, len(weight))
         self.biases = cut(self.bias[:, None], width)  # (n_strips, 1, width)
 
     def to_plain(self) -> Tensor:

@@ -18,7 +18,8 @@ from weights import load_model
 
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
             "decoding.bench.transformers", "decoding.bench.llama_cpp", "decoding.bench.round",
-            "decoding.bench.batches", "decoding.bench.counting", "decoding.evaluate",
+            "decoding.bench.batches", "decoding.bench.parallel", "decoding.bench.counting",
+            "decoding.evaluate",
             "weights.train", "weights.check"]
 
 
@@ -155,6 +156,7 @@ sys.exit(__import__(program, fromlist=["main"]).main())
     ("decoding.bench.transformers", "torch", ""),
     ("decoding.bench.batches", "tiktoken", ""),
     ("decoding.bench.batches", "torch", ""),
+    ("decoding.bench.parallel", "torch", ""),
     ("decoding.bench.round", "torch", ""),
     ("decoding.bench.counting", "torch", "OUT/new"),
     ("weights.train", "tiktoken", "README.md --out OUT/new"),
