@@ -4,7 +4,7 @@ import os
 import torch
 
 from model import Decoder
-from model.fast.layouts import layout_for
+from model.fast.layouts import give_head, layout_for
 from model.fast.packed import has_kernel
 from weights.checkpoint import find_weights, stored_dtype
 from weights.choices import Choices
@@ -27,7 +27,7 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
     model, weights = find_weights(checkpoint, dtype)  # first: time nothing if a file is no good
     found = layout_for(model, device, layout, tokens_per_pass, Choices())
     read_weights(weights, model, device, found.layer)
-    model.head = found.head()
+    give_head(model, found)
     return model.requires_grad_(False).eval()
 
 

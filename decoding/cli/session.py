@@ -85,10 +85,11 @@ class Session:
 
     def ready(self, model: Decoder, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
-        if self.options.compile and self.group is not None and isinstance(model, Leader):
-            return self.coupled(LedGraphs(model, self.group, (1, tokens_per_pass)))
         if self.options.compile:
-            return self.coupled(Graphed(model, (1, tokens_per_pass)))
+            sizes, needed = (1, tokens_per_pass), len(self.prompt.ids) + self.options.max_new_tokens
+            if self.group is not None and isinstance(model, Leader):
+                return self.coupled(LedGraphs(model, self.group, sizes, needed))
+            return self.coupled(Graphed(model, sizes, needed))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
 
     def coupled(self, model: Model) -> Model:

@@ -7,6 +7,7 @@ pass: the ids, their positions, and the mask, which says how much of the cache c
 """
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -20,14 +21,20 @@ class Graphed:
 
     tokens_per_pass: the sizes of block that are recorded. A block of another size is filled up to
         the next of them. Trees are not recorded: `--tree` refuses `--compile`.
+    n_ctx: the context that is needed, if less than the model's; the cache is as large, and every
+        step looks at all of it.
 
     On a device without CUDA graphs the same fixed shapes run unrecorded, which is good for tests
     only. A graph always uses the same memory. So there is a single cache, with room for the whole
     context and for the filling, and `new_cache` empties it.
     """
 
-    def __init__(self, model: Decoder, tokens_per_pass: tuple[int, ...]) -> None:
+    def __init__(self, model: Decoder, tokens_per_pass: tuple[int, ...],
+                 n_ctx: int | None = None) -> None:
         self.model, self.config = model, model.config
+        if n_ctx is not None:
+            self.config = replace(  # every configuration is a dataclass
+                self.config, n_ctx=min(n_ctx, self.config.n_ctx))  # type: ignore[type-var]
         capacity = self.config.n_ctx + max(tokens_per_pass)
         capacity = -(-capacity // 8) * 8  # a multiple of 8, which fast attention asks of a mask
         self.cache = model.new_cache(capacity)

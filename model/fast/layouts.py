@@ -43,7 +43,7 @@ class Layout:
     """Which layer class and which output head a model uses."""
 
     layer: MakeLayer | None  # layer(weight, bias) builds a layer; None means nn.Linear
-    head: type[TiedHead]
+    head: type[TiedHead] | None  # None for a model whose output head is a layer of its own
 
 
 def layout_name(model: nn.Module) -> str:
@@ -68,8 +68,14 @@ def pack(model: Decoder, layout: str = "auto", tokens_per_pass: int = 5) -> Deco
         for name in list(layers):
             layer = layers.pop(name)  # only the model holds it: replacing it frees its memory
             model.set_submodule(name, found.layer(layer.weight, layer.bias))
-    model.head = found.head()
+    give_head(model, found)
     return model
+
+
+def give_head(model: Decoder, layout: Layout) -> None:
+    """Replace the model's output head by the layout's, if it is one without weights."""
+    if layout.head is not None:
+        model.head = layout.head()
 
 
 def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
@@ -91,8 +97,9 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
     if tokens_per_pass < 1:
         raise ValueError(f"tokens_per_pass must be at least 1, not {tokens_per_pass}")
     on_cpu = torch.device(device).type == "cpu"
+    tied = isinstance(getattr(model, "head", None), TiedHead)
     if layout == PLAIN or (layout == "auto" and not on_cpu):
-        return Layout(None, TiedHead)
+        return Layout(None, TiedHead if tied else None)
     tokens = tokens_per_pass if tokens_per_pass <= MOST_TOKENS else 1
     there = layers_by_preference(model, tokens) if on_cpu else {}
     if layout == "auto":
@@ -101,7 +108,27 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
         dtype = str(model.dtype).removeprefix("torch.")
         raise ValueError(f"there is no layout {layout} for {dtype} on this {device}; "
                          "take auto or plain")
-    return Layout(there[layout], choose_head(model.embedding, layout, tokens, choices))
+    head = choose_head(model.embedding, layout, tokens, choices) if tied else None
+    return Layout(outside_too(model, layout, there[layout]), head)
+
+
+def outside_too(model: Decoder, layout: str, in_blocks: MakeLayer | None) -> MakeLayer | None:
+    """Return what builds all of a model's linear layers: those outside its blocks in another way.
+
+    An output head with weights of its own is far larger than a layer. To ask oneDNN how it wants
+    it would take twice its memory.
+    """
+    if layout != ONEDNN or in_blocks is None:
+        return in_blocks
+    shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
+    outside: MakeLayer = StripLinear if model.dtype == torch.float32 else RowLinear
+    if all(layer.weight.shape in shapes for layer in linear_layers(model)):
+        return in_blocks
+
+    def build(weight: Tensor, bias: Tensor | None) -> nn.Module:
+        return (in_blocks if weight.shape in shapes else outside)(weight, bias)
+
+    return build
 
 
 def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | None]:

@@ -48,5 +48,5 @@ def multiply(x: Tensor, strips: Tensor, biases: Tensor, n_out: int) -> Tensor:
     rows = rows.expand(len(strips), -1, -1)
     y = torch.baddbmm(biases, rows, strips)  # (n_strips, N, width)
     y = y if y.shape[1] == 1 else y.transpose(0, 1)
-    y = y.reshape(*x.shape[:-1], -1)  # (..., n_strips * width)
+    y = y.reshape(*x.shape[:-1], strips.shape[0] * strips.shape[2])  # (..., n_strips * width)
     return y if y.shape[-1] == n_out else y[..., :n_out]

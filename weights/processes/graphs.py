@@ -17,10 +17,13 @@ class LedGraphs:
     for that of the products and is waited for, in the recording as in a plain pass.
     """
 
-    def __init__(self, leader: Leader, group: Group, tokens_per_pass: tuple[int, ...]) -> None:
-        self.group, self.config = group, leader.config
-        group.announce("record", tokens_per_pass)  # warming up has sums in it: all do it together
-        self.graphs = Graphed(leader.share, tokens_per_pass)
+    def __init__(self, leader: Leader, group: Group, tokens_per_pass: tuple[int, ...],
+                 n_ctx: int | None = None) -> None:
+        self.group = group
+        # Warming up has sums in it: all do it together.
+        group.announce("record", tokens_per_pass, n_ctx)
+        self.graphs = Graphed(leader.share, tokens_per_pass, n_ctx)
+        self.config = self.graphs.config
         width = self.config.n_embd * leader.dtype.itemsize
         self.sums = sum(isinstance(layer, Summed) for layer in leader.share.modules())
         self.bytes_per_token = self.sums * width
@@ -49,8 +52,8 @@ class LedGraphs:
 class GraphFollower(Follower):
     """The other processes' half of it."""
 
-    def record(self, tokens_per_pass: tuple[int, ...]) -> None:
-        self.graphs = Graphed(self.share, tokens_per_pass)
+    def record(self, tokens_per_pass: tuple[int, ...], n_ctx: int | None) -> None:
+        self.graphs = Graphed(self.share, tokens_per_pass, n_ctx)
 
     def empty(self) -> None:
         self.graphs.new_cache(0)
