@@ -34,6 +34,8 @@ from weights.processes.start import together
 
 PROMPTS = [[7, 11, 13, 17], [5], list(range(20, 41))]
 N = 10
+ONE, *OTHERS = FAMILIES
+EACH = [ONE, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 
 
 def seeded(seed):
@@ -44,7 +46,7 @@ def test_no_family_is_forgotten():
     assert {family[0] for family in FAMILIES.values()} == set(MODELS)
 
 
-@pytest.fixture(scope="module", params=[2, 4])
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
 def group(request):
     with together(request.param, "the tests") as group:
         yield group
@@ -57,7 +59,7 @@ def folders(tmp_path_factory):
     return {name: write_family(folder / name, name) for name in FAMILIES}
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=EACH)
 def models(request, group, folders):
     """The target split and whole, and a draft that is right about half the time.
 
@@ -134,7 +136,7 @@ def test_several_caches_at_once(group, models):
     torch.testing.assert_close(found, want, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_logits_in_float32(group, folders, family):
     whole = load_model(folders[family])
     ids = torch.arange(50)[None]
@@ -145,7 +147,7 @@ def test_logits_in_float32(group, folders, family):
             torch.testing.assert_close(leader.forward(ids), whole.forward(ids), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EACH)
 def test_shares_put_together_are_the_file(group, folders, family):
     """Bit by bit, whatever file of several a matrix is in, and nothing is left out."""
     whole = load_model(folders[family])

@@ -68,12 +68,13 @@ def last_words(process, code, left):
     return [line for line in said.splitlines() if not line.startswith("target ")]
 
 
-def test_the_same_text_and_the_traffic(pair, capsys):
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_same_text_and_the_traffic(pair, capsys, processes):
     """Two sums per layer and pass: of a layer, 16 numbers of 4 bytes for each token."""
     arguments = [*pair, "abc", "--max-new-tokens", 30, "--json", "--ignore-eos"]
     whole, split = (json.loads(ask(capsys, *arguments, *more).out)
-                    for more in ([], ["--processes", 2]))
-    assert split["settings"]["processes"] == 2 and whole["settings"]["processes"] is None
+                    for more in ([], ["--processes", processes]))
+    assert split["settings"]["processes"] == processes and whole["settings"]["processes"] is None
     for title in ("baseline", "speculative"):
         assert split[title]["tokens"] == whole[title]["tokens"]
         assert "traffic" not in whole[title]

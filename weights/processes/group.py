@@ -107,11 +107,12 @@ class Group:
     def hear(self) -> Any:
         """Wait for process 0, however long, and return its message."""
         first = torch.empty(FIRST, dtype=torch.uint8)
-        dist.broadcast(first, 0)
-        size = int.from_bytes(bytes(first[:8].tolist()), "little")
-        rest = torch.empty(max(0, 8 + size - FIRST), dtype=torch.uint8)
-        if len(rest):
-            dist.broadcast(rest, 0)
+        with self.others():
+            dist.broadcast(first, 0)
+            size = int.from_bytes(bytes(first[:8].tolist()), "little")
+            rest = torch.empty(max(0, 8 + size - FIRST), dtype=torch.uint8)
+            if len(rest):
+                dist.broadcast(rest, 0)
         return pickle.loads(torch.cat([first, rest])[8:8 + size].numpy().tobytes())
 
     def gather(self, mine: Any) -> list:

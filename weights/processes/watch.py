@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
 from weights.errors import ProcessLost
@@ -87,16 +86,19 @@ class Watch:
         """Say which process has ended, and how. One that was lost after another is not the one."""
         end = time.monotonic() + GRACE
         while time.monotonic() < end:
-            for rank, child in enumerate(self.children, start=1):
+            size = len(self.children) + 1 if self.group is None else self.group.size
+            for rank in range(1, size):
                 words = self.group.last_words(rank) if self.group is not None else ""
-                if words or child.exitcode not in (None, LOST):
-                    size = len(self.children) + 1
-                    return f"process {rank} of {size} has ended: {words or how(child)}"
-            wait([child.sentinel for child in self.children if child.exitcode is None], 0.1)
+                words = words or (how(self.children[rank - 1]) if self.children else "")
+                if words:
+                    return f"process {rank} of {size} has ended: {words}"
+            time.sleep(0.05)
         return "another process has ended"
 
 
 def how(child: SpawnProcess) -> str:
-    """Say how a process has ended that left no words."""
-    code = child.exitcode or 0
+    """Say how a process has ended by itself; "" if it has not."""
+    code = child.exitcode
+    if code in (None, LOST):
+        return ""
     return f"code {code}" if code >= 0 else f"signal {-code}"
