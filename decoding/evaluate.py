@@ -15,8 +15,7 @@ from weights.terminal import tell
 from weights.threads import bind_threads
 
 if TYPE_CHECKING:
-    from decoding.quality.arms import Question
-    from decoding.quality.tasks import Task
+    from decoding.quality.tasks import Question, Task
 
 PROGRAM = "python -m decoding.evaluate"
 
@@ -61,7 +60,7 @@ def read_questions(options: argparse.Namespace, task: "Task") -> list["Question"
     Raises ValueError if none does, or the draft has another vocabulary.
     """
     from decoding.cli.prompt import as_prompt, shared_tokenizer
-    from decoding.quality.arms import Question
+    from decoding.quality.tasks import Question
     from weights.config import read_context
 
     tokenizer, n_ctx = shared_tokenizer(options), read_context(options.target)
@@ -84,17 +83,17 @@ def read_questions(options: argparse.Namespace, task: "Task") -> list["Question"
 def run(options: argparse.Namespace, task: "Task", questions: list["Question"], score) -> int:
     """Answer, and print the table. Return the exit code."""
     from decoding.cli.console import loading
-    from decoding.quality.arms import answer_all, faults
     from decoding.quality.options import OWN
     from decoding.quality.rows import ROWS, Rows
-    from decoding.quality.tables import table
     from weights.output import replacing
 
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: tell(f"note: {message}")
         with loading(options):
             bind_threads()
-            from decoding.cli.session import Session
+            from decoding.cli.session import Session  # and with it torch
+            from decoding.quality.arms import answer_all, faults
+            from decoding.quality.tables import table
 
             session = Session(options, questions[0].prompt)
         tell(session.banner())

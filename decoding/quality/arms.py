@@ -2,27 +2,18 @@
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
-from decoding.cli.prompt import Prompt
 from decoding.cli.run import warm_up
 from decoding.cli.session import Session
 from decoding.quality.rows import ARMS, Row, Rows
 from decoding.quality.scores import Scores
-from decoding.quality.tasks import Problem
+from decoding.quality.tasks import Problem, Question
 from decoding.result import Generation
 from weights.console import LARGEST_SEED
 from weights.terminal import show_in_place
 
 Score = Callable[[Problem, str], Scores]
-
-
-@dataclass(frozen=True)
-class Question:
-    """A problem, and its prompt in ids."""
-
-    problem: Problem
-    prompt: Prompt
 
 
 def answer_all(session: Session, questions: list[Question], samples: int, rows: Rows,

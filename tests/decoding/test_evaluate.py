@@ -13,7 +13,7 @@ import pytest
 from decoding.acceptance import Acceptance
 from decoding.bench.counting_gpt2 import write_checkpoint
 from decoding.evaluate import main
-from decoding.quality import arms, tasks
+from decoding.quality import arms, library
 from decoding.quality.intervals import mean_of, paired_test
 from decoding.quality.options import OWN
 from decoding.quality.options import make_parser as options_parser
@@ -316,9 +316,9 @@ def test_a_missing_library_is_asked_for(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(tasks, "import_module", missing)
+    monkeypatch.setattr(library, "import_module", missing)
     with pytest.raises(ValueError, match=r"rouge_score is not installed; run `pip install -r"):
-        tasks.library("rouge_score.rouge_scorer")
+        library.library("rouge_score.rouge_scorer")
 
 
 def test_a_prompt_longer_than_the_context_is_skipped_and_counted(evaluate, tmp_path):
