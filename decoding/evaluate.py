@@ -98,10 +98,11 @@ def run(options: argparse.Namespace, task: "Task", questions: list["Question"], 
             session = Session(options, questions[0].prompt)
         tell(session.banner())
         settings = {name: value for name, value in session.settings().items()
-                    if name not in OWN} | {"task": task.name, "metric": task.metric}
+                    if name not in OWN and value is not None and value is not False}
+        settings |= {"task": task.name, "metric": task.metric}
         rows = Rows(None if options.out is None else options.out / ROWS, settings)
-        answer_all(session, questions, options.samples, rows, settings, score)
-    found = table(rows, session.sampling.greedy)
+        answers = answer_all(session, questions, options.samples, rows, settings, score)
+    found = table(answers, session.sampling.greedy)
     print(found)
     if options.out is not None:
         with replacing(Path(options.out) / "table.md") as file:
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace, task: "Task", questions: list["Question"], 
     if score is None:
         tell("not scored: pass@1 runs what the models wrote; add --run-generated-code"
              + " (the answers in --out are kept)" * (options.out is not None))
-    bad = sum(1 for _ in faults(rows))
+    bad = sum(1 for _ in faults(answers))
     if bad:
         tell(f"{PROGRAM}: {bad} greedy texts differ by more than rounding explains: a fault")
     return int(bad > 0)

@@ -171,6 +171,16 @@ def test_rows_of_other_settings_are_not_mixed(evaluate, counts, tmp_path):
     assert (done, out) == (2, "") and "was made with gamma 4, and now it is 2" in err
 
 
+def test_a_part_of_what_is_there_can_be_looked_at(evaluate, counts, tmp_path):
+    arguments = ("--task", counts, "--metric", "exact", "--max-new-tokens", 4, "--out",
+                 tmp_path / "o")
+    assert "| exact | 0.667 " in evaluate(*arguments)[1]
+    assert "| exact | 1.000 " in evaluate(*arguments, "--limit", 2)[1]
+    write(tmp_path / "counts.jsonl", [{"prompt": "b", "reference": "c"}])  # the same name
+    done, out, err = evaluate(*arguments)
+    assert (done, out) == (2, "") and "an answer to another prompt of problem 1" in err
+
+
 # Faults
 
 def test_a_fault_ends_with_exit_code_1(evaluate, counts, monkeypatch):
