@@ -9,6 +9,9 @@ python -m decoding.benchmark --tune  a minute
 python -m decoding.benchmark         many minutes
     measure speculation against plain decoding: rows, tables and
     plots in the folder results
+python -m decoding.evaluate          minutes
+    answer a task's problems (HumanEval, XSum, a file) by both
+    loops, score both, and say what their difference is worth
 python -m decoding.animation         seconds
     draw README's moving picture from a recorded run
 python -m decoding.bench.transformers        many minutes

@@ -15,8 +15,7 @@ from weights.terminal import tell
 from weights.threads import bind_threads
 
 if TYPE_CHECKING:
-    from decoding.quality.arms import Question
-    from decoding.quality.tasks import Task
+    from decoding.quality.tasks import Question, Task
 
 PROGRAM = "python -m decoding.evaluate"
 
@@ -61,7 +60,7 @@ def read_questions(options: argparse.Namespace, task: "Task") -> list["Question"
     Raises ValueError if none does, or the draft has another vocabulary.
     """
     from decoding.cli.prompt import as_prompt, shared_tokenizer
-    from decoding.quality.arms import Question
+    from decoding.quality.tasks import Question
     from weights.config import read_context
 
     tokenizer, n_ctx = shared_tokenizer(options), read_context(options.target)
@@ -84,25 +83,26 @@ def read_questions(options: argparse.Namespace, task: "Task") -> list["Question"
 def run(options: argparse.Namespace, task: "Task", questions: list["Question"], score) -> int:
     """Answer, and print the table. Return the exit code."""
     from decoding.cli.console import loading
-    from decoding.quality.arms import answer_all, faults
     from decoding.quality.options import OWN
     from decoding.quality.rows import ROWS, Rows
-    from decoding.quality.tables import table
     from weights.output import replacing
 
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: tell(f"note: {message}")
         with loading(options):
             bind_threads()
-            from decoding.cli.session import Session
+            from decoding.cli.session import Session  # and with it torch
+            from decoding.quality.arms import answer_all, faults
+            from decoding.quality.tables import table
 
             session = Session(options, questions[0].prompt)
         tell(session.banner())
         settings = {name: value for name, value in session.settings().items()
-                    if name not in OWN} | {"task": task.name, "metric": task.metric}
+                    if name not in OWN and value is not None and value is not False}
+        settings |= {"task": task.name, "metric": task.metric}
         rows = Rows(None if options.out is None else options.out / ROWS, settings)
-        answer_all(session, questions, options.samples, rows, settings, score)
-    found = table(rows, session.sampling.greedy)
+        answers = answer_all(session, questions, options.samples, rows, settings, score)
+    found = table(answers, session.sampling.greedy)
     print(found)
     if options.out is not None:
         with replacing(Path(options.out) / "table.md") as file:
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace, task: "Task", questions: list["Question"], 
     if score is None:
         tell("not scored: pass@1 runs what the models wrote; add --run-generated-code"
              + " (the answers in --out are kept)" * (options.out is not None))
-    bad = sum(1 for _ in faults(rows))
+    bad = sum(1 for _ in faults(answers))
     if bad:
         tell(f"{PROGRAM}: {bad} greedy texts differ by more than rounding explains: a fault")
     return int(bad > 0)

@@ -2,14 +2,13 @@
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
-from decoding.cli.prompt import Prompt
 from decoding.cli.run import warm_up
 from decoding.cli.session import Session
 from decoding.quality.rows import ARMS, Row, Rows
 from decoding.quality.scores import Scores
-from decoding.quality.tasks import Problem
+from decoding.quality.tasks import Problem, Question
 from decoding.result import Generation
 from weights.console import LARGEST_SEED
 from weights.terminal import show_in_place
@@ -17,21 +16,15 @@ from weights.terminal import show_in_place
 Score = Callable[[Problem, str], Scores]
 
 
-@dataclass(frozen=True)
-class Question:
-    """A problem, and its prompt in ids."""
-
-    problem: Problem
-    prompt: Prompt
-
-
 def answer_all(session: Session, questions: list[Question], samples: int, rows: Rows,
-               settings: Row, score: Score | None) -> None:
-    """Answer by both loops what has no row yet, and score what has no score.
+               settings: Row, score: Score | None) -> list[Row]:
+    """Answer by both loops what has no row yet, and score what has no score. Return the rows.
 
     samples: of each problem. score: None leaves the scores open.
-    Raises KeyboardInterrupt, with what is kept, when interrupted.
+    Raises KeyboardInterrupt, with what is kept, when interrupted; ValueError for a row of another
+    prompt.
     """
+    answers = []
     jobs = [(question, sample) for question in questions for sample in range(samples)]
     rescored = False
     if len(rows) < len(jobs):
@@ -42,11 +35,16 @@ def answer_all(session: Session, questions: list[Question], samples: int, rows: 
                 show_in_place(f"answer {number + 1} of {len(jobs)}")
             row = rows.done.get((question.problem.name, sample))
             if row is None:
-                rows.append(answer(session, question, sample, settings, score))
+                row = answer(session, question, sample, settings, score)
+                rows.append(row)
+            elif row["prompt_sha256"] != digest(question.prompt.ids):
+                raise ValueError(f"{rows.path} has an answer to another prompt of problem "
+                                 f"{row['problem']}; choose another --out")
             elif score is not None and row["plain"]["scores"] is None:
                 for arm in ARMS:
                     row[arm]["scores"] = score(question.problem, row[arm]["text"])
                 rescored = True
+            answers.append(row)
     except KeyboardInterrupt:
         where = "" if rows.path is None else f"; {len(rows)} rows are in {rows.path}, go on there"
         raise KeyboardInterrupt(f"{len(rows)} of {len(jobs)} answers were made{where}") from None
@@ -54,6 +52,7 @@ def answer_all(session: Session, questions: list[Question], samples: int, rows: 
         if rescored:
             rows.rewrite()
         show_in_place("")
+    return answers
 
 
 def answer(session: Session, question: Question, sample: int, settings: Row,
@@ -97,7 +96,7 @@ def digest(ids: list[int]) -> str:
     return hashlib.sha256(" ".join(map(str, ids)).encode()).hexdigest()
 
 
-def faults(rows: Rows) -> Iterator[Row]:
+def faults(rows: list[Row]) -> Iterator[Row]:
     """Yield the rows whose greedy texts differ by more than rounding."""
     for row in rows:
         if row["difference"] is not None and row["difference"]["verdict"] != "near-tie":

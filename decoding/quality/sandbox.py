@@ -77,10 +77,13 @@ class Sandbox:
             settings = {"namespaces": namespaces, "root": folder, "readable": readable,
                         "python": python, "seconds": self.seconds, "memory": MEMORY,
                         "output": OUTPUT, "disk": DISK}
-            answer = subprocess.run(
-                [python, "-I", "-S", "-B", str(CAGE), json.dumps(settings)], cwd=folder, env={},
-                stdin=source, stdout=subprocess.PIPE, stderr=output, check=False,
-                start_new_session=True, timeout=self.seconds + 30)
+            try:
+                answer = subprocess.run(
+                    [python, "-I", "-S", "-B", str(CAGE), json.dumps(settings)], cwd=folder,
+                    env={}, stdin=source, stdout=subprocess.PIPE, stderr=output, check=False,
+                    start_new_session=True, timeout=self.seconds + 30)
+            except subprocess.TimeoutExpired:  # the cage itself was stopped, or is stuck
+                return {"last": "", "timed_out": True}
             output.seek(max(0, output.seek(0, os.SEEK_END) - 2000))
             lines = output.read().decode("utf-8", "replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "ended early")

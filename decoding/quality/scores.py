@@ -3,8 +3,9 @@ from collections.abc import Callable
 from functools import cache
 from statistics import fmean
 
+from decoding.quality.library import library
 from decoding.quality.sandbox import Sandbox
-from decoding.quality.tasks import Problem, library
+from decoding.quality.tasks import Problem
 
 Scores = dict[str, float]  # of one answer, by name; the first is the one that counts
 KS = (1, 10, 100)  # of pass@k, as in the paper

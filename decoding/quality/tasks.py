@@ -6,9 +6,9 @@ name of the function that check is given. As in HumanEval, the program that is r
 completion, test, and `check(entry_point)`.
 """
 from dataclasses import dataclass, field
-from importlib import import_module
-from types import ModuleType
 
+from decoding.cli.prompt import Prompt
+from decoding.quality.library import library
 from weights.files import parse_json, read_bytes
 
 METRICS = ("rouge", "pass@1", "exact")
@@ -26,6 +26,14 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Question:
+    """A problem, and its prompt in ids."""
+
+    problem: Problem
+    prompt: Prompt
+
+
+@dataclass(frozen=True)
 class Task:
     """Problems with a metric.
 
@@ -38,15 +46,6 @@ class Task:
     problems: list[Problem]
     stop: list[str] = field(default_factory=list)
     max_new_tokens: int = 128
-
-
-def library(name: str) -> ModuleType:
-    """Import a library that only this program needs. Raises ValueError where it is missing."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ValueError(f"{name.partition('.')[0]} is not installed; run "
-                         "`pip install -r decoding/quality/requirements.txt`") from error
 
 
 def load_task(name: str, metric: str | None, template: str | None) -> Task:

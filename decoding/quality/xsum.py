@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from decoding.quality.tasks import library
+from decoding.quality.library import library
 from weights.errors import DownloadError
 from weights.hub import ANSWER_SECONDS
 

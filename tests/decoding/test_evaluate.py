@@ -13,7 +13,7 @@ import pytest
 from decoding.acceptance import Acceptance
 from decoding.bench.counting_gpt2 import write_checkpoint
 from decoding.evaluate import main
-from decoding.quality import arms, tasks
+from decoding.quality import arms, library
 from decoding.quality.intervals import mean_of, paired_test
 from decoding.quality.options import OWN
 from decoding.quality.options import make_parser as options_parser
@@ -171,6 +171,16 @@ def test_rows_of_other_settings_are_not_mixed(evaluate, counts, tmp_path):
     assert (done, out) == (2, "") and "was made with gamma 4, and now it is 2" in err
 
 
+def test_a_part_of_what_is_there_can_be_looked_at(evaluate, counts, tmp_path):
+    arguments = ("--task", counts, "--metric", "exact", "--max-new-tokens", 4, "--out",
+                 tmp_path / "o")
+    assert "| exact | 0.667 " in evaluate(*arguments)[1]
+    assert "| exact | 1.000 " in evaluate(*arguments, "--limit", 2)[1]
+    write(tmp_path / "counts.jsonl", [{"prompt": "b", "reference": "c"}])  # the same name
+    done, out, err = evaluate(*arguments)
+    assert (done, out) == (2, "") and "an answer to another prompt of problem 1" in err
+
+
 # Faults
 
 def test_a_fault_ends_with_exit_code_1(evaluate, counts, monkeypatch):
@@ -316,9 +326,9 @@ def test_a_missing_library_is_asked_for(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(tasks, "import_module", missing)
+    monkeypatch.setattr(library, "import_module", missing)
     with pytest.raises(ValueError, match=r"rouge_score is not installed; run `pip install -r"):
-        tasks.library("rouge_score.rouge_scorer")
+        library.library("rouge_score.rouge_scorer")
 
 
 def test_a_prompt_longer_than_the_context_is_skipped_and_counted(evaluate, tmp_path):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from decoding.quality.library import library
 from decoding.quality.sandbox import Outcome, Sandbox
 from decoding.quality.scores import program
-from decoding.quality.tasks import library, load_task
+from decoding.quality.tasks import load_task
 
 
 @pytest.fixture(scope="module")

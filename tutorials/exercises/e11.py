@@ -52,7 +52,7 @@ def next_whole(x):
     return math.ceil(x - 1e-9)
 
 
-def check_p_value(answer, seed=None) -> str:
+def check_p_by_signs(answer, seed=None) -> str:
     def truth(differences):
         found = abs(sum(differences))
         sums = [sum(sign * x for sign, x in zip(signs, differences))

@@ -16,7 +16,7 @@ def samples_needed(sd, bias):
     return math.ceil(((1.96 + 0.84) * sd / bias) ** 2)
 
 
-def p_value(differences):
+def p_by_signs(differences):
     """How many of the 2^n ways to set signs are at least as far from 0."""
     found = abs(sum(differences))
     sums = [abs(sum(sign * x for sign, x in zip(signs, differences)))

@@ -15,7 +15,7 @@ def samples_needed(sd, bias):
     return int(-(-(1.96 * sd / bias) ** 2 // 1))
 
 
-def p_value(differences):
+def p_by_signs(differences):
     """One-sided."""
     sums = [sum(sign * x for sign, x in zip(signs, differences))
             for signs in product((1, -1), repeat=len(differences))]
