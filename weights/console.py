@@ -4,6 +4,7 @@ Imports no torch at the top, so that `--help`, refusals and Ctrl-C are answered 
 """
 import argparse
 import math
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -26,6 +27,20 @@ class OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         tell(f"{self.prog}: {one_line(message)}; --help lists all options")
         sys.exit(2)
+
+
+class FileParser(OneLineParser):
+    """A parser that also takes `@FILE`: options in a file, on lines of their own.
+
+    A line is read as a shell would; what follows # is a comment.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, fromfile_prefix_chars="@")
+
+    def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
+        """Return the words of one line of a file."""
+        return shlex.split(arg_line, comments=True)
 
 
 def whole(least: int, most: float = math.inf) -> Callable[[str], int]:

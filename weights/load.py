@@ -6,11 +6,13 @@ from pathlib import Path
 import torch
 
 from model import OFFICIAL_CONFIGS, Decoder
+from model.config import Config
 from model.rotary import Rope
 from weights.checkpoint import MODELS, Checkpoint, find_weights
 from weights.config import read_config
 from weights.diagnose import fetch_again, missing_weights
 from weights.errors import WeightsError
+from weights.families import Fields
 from weights.files import parse_json, reading
 from weights.fill import read_weights
 from weights.hub import fetch, find_file, first_of
@@ -43,16 +45,24 @@ def find_checkpoint(name_or_path: str | os.PathLike) -> Checkpoint:
     path = find_file(source, "config.json")
     if isinstance(source, Repository):  # the branch may move between two downloads
         source = Repository(source.id, path.parent.name)
-    family, sizes = read_config(path)
-    n_rows = sizes.pop("n_rows")
-    n_vocab = count_tokens(source, family, n_rows)
-    if "rope" in sizes:
-        sizes["rope"] = Rope(**sizes["rope"])
+    family, fields = read_config(path)
+    n_vocab = count_tokens(source, family, fields["n_rows"])
     try:
-        config = MODELS[family][0](**sizes, n_vocab=n_vocab, n_padding=n_rows - n_vocab)
+        config = to_config(family, fields, n_vocab)
     except ValueError as error:  # the sizes do not go together
         raise WeightsError(f"{path}: {error}") from error
     return Checkpoint(family, config, find_files(source, os.fspath(name_or_path)))
+
+
+def to_config(family: str, fields: Fields, n_vocab: int) -> Config:
+    """Return the configuration of a model, of what `read_config` read and its number of tokens.
+
+    Raises ValueError if the sizes do not go together.
+    """
+    others = {name: value for name, value in fields.items() if name not in ("n_rows", "rope")}
+    if "rope" in fields:
+        others["rope"] = Rope(**fields["rope"])
+    return MODELS[family][0](**others, n_vocab=n_vocab, n_padding=fields["n_rows"] - n_vocab)
 
 
 def find_files(source: Path | Repository, name: str) -> list[Path]:

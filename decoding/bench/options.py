@@ -4,6 +4,7 @@ Imports no torch.
 """
 import argparse
 import math
+import re
 import shlex
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from weights.config import read_context
 from weights.console import (
     LARGEST_SEED,
     SAME_SEED,
-    OneLineParser,
+    FileParser,
     add_machine_options,
     real,
     whole,
@@ -22,6 +23,7 @@ from weights.console import (
 from weights.memory import check_memory
 from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
+from weights.terminal import tell
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
@@ -31,11 +33,12 @@ ROW_BYTES = 2000  # at least, in memory
 SHORT = {"lengths": [64], "temperatures": [0.0], "repeats": 1, "out": None}  # of --tune
 
 
-def make_parser() -> OneLineParser:
-    parser = OneLineParser(
+def make_parser() -> FileParser:
+    parser = FileParser(
         prog=PROGRAM, allow_abbrev=False,
         description="Measure speculative decoding against the plain loop: rows, tables and plots "
-                    "into a folder, the tables also to stdout.")
+                    "into a folder, the tables also to stdout. @FILE reads options from a file, "
+                    "as those in decoding/experiments.")
     add = parser.add_argument
     temperature = real(0, math.inf, "a finite number of at least 0", True)
     add("--target", metavar="NAME", default=DEFAULT_TARGET,
@@ -70,6 +73,9 @@ def make_parser() -> OneLineParser:
         help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
     add("--resume", action="store_true",
         help="go on in a folder that has rows already, and measure what is missing")
+    add("--stand-in", action="store_true",
+        help="try the same with small random models of the same families, 8 tokens long: their "
+             "numbers say nothing")
     add("--tune", action="store_true",
         help="only find the best gamma from a short run (64 tokens, greedy), and write nothing")
     return parser
@@ -85,6 +91,8 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
     options.command = shlex.join([*PROGRAM.split(), *argv])
     fill_in(options)
     options.processes = processes(options)
+    if options.stand_in:
+        stand_in(options)
     if options.prompts is None:
         texts = default_prompts(options.target)
     else:
@@ -101,7 +109,7 @@ def fill_in(options: argparse.Namespace) -> None:
     Raises ValueError for options that would do nothing, or no model.
     """
     if options.tune:
-        for name in ("out", "resume", "no_cache_arms", "trees"):
+        for name in ("out", "resume", "no_cache_arms", "trees", "stand_in"):
             if getattr(options, name):
                 raise ValueError(f"--{name.replace('_', '-')} does nothing with --tune, "
                                  "which writes no files and compares gammas only")
@@ -119,6 +127,19 @@ def fill_in(options: argparse.Namespace) -> None:
         options.draft = DRAFT_OF[options.target]
     if options.out is not None:
         options.out = Path(options.out)
+
+
+def stand_in(options: argparse.Namespace) -> None:
+    """Put small random models in the place of the two, and shorten all runs."""
+    from decoding.bench.stand_in import write_stand_in  # torch, which nothing else here needs
+
+    tell("--stand-in: random models, 8 new tokens; nothing here is a result")
+    for role in ("target", "draft"):
+        name = getattr(options, role)
+        folder = options.out / "stand-in" / re.sub(r"[^\w.-]", "-", name)
+        write_stand_in(name, folder)
+        setattr(options, role, str(folder.absolute()))
+    options.lengths, options.repeats = [8], 1
 
 
 def processes(options: argparse.Namespace) -> int | None:

@@ -11,18 +11,19 @@ from decoding.cli import options as of_generate
 from decoding.cli.refusals import refuse
 from decoding.quality.tasks import METRICS
 from decoding.shapes import TREE_FORM, tree
-from weights.console import LARGEST_SEED, OneLineParser, add_machine_options, real, whole
+from weights.console import LARGEST_SEED, FileParser, add_machine_options, real, whole
 from weights.registry import DEFAULT_TARGET
 
 PROGRAM = "python -m decoding.evaluate"
 OWN = ("task", "metric", "prompt_template", "samples", "limit", "out", "run_generated_code")
 
 
-def make_parser() -> OneLineParser:
-    parser = OneLineParser(
+def make_parser() -> FileParser:
+    parser = FileParser(
         prog=PROGRAM, allow_abbrev=False,
         description="Answer the problems of a task by plain and by speculative decoding, score "
-                    "both, and say what their difference is worth.")
+                    "both, and say what their difference is worth. @FILE reads options from a "
+                    "file, as those in decoding/experiments.")
     add = parser.add_argument
     add("--task", metavar="NAME", required=True,
         help="humaneval, xsum, or a file FILE.jsonl of problems (see decoding/quality/tasks.py)")
