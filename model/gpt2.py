@@ -8,40 +8,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.attention import attend
+from model.config import Config
 from model.decoder import Decoder, TiedHead
 from model.kv_cache import KVCache
 
 
 @dataclass(frozen=True)
-class GPT2Config:
-    """The numbers that make one GPT-2 different from another.
+class GPT2Config(Config):
+    """See `Config`."""
 
-    Raises ValueError for sizes no model can have.
-    """
-
-    n_layer: int
-    n_head: int
-    n_embd: int  # width of the residual stream; every head gets n_embd / n_head of it
-    n_vocab: int = 50257  # ids that stand for a text
-    n_ctx: int = 1024  # the most token ids the model can read at once
-    n_padding: int = 0  # rows of the embedding after those: some files have them, nothing uses them
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            least = 0 if name == "n_padding" else 1
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number of at least {least}, not {value!r}")
-        if self.n_embd % self.n_head:
-            raise ValueError(f"n_embd {self.n_embd} is not divisible by n_head {self.n_head}")
-
-    @property
-    def d_head(self) -> int:
-        return self.n_embd // self.n_head
-
-    @property
-    def kv_heads(self) -> int:
-        return self.n_head
+    n_vocab: int = 50257
+    n_ctx: int = 1024
 
 
 OFFICIAL_CONFIGS = {

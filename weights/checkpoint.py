@@ -10,13 +10,26 @@ from typing import NamedTuple
 import torch
 
 from model import GPT2, Decoder, GPT2Config
+from model.config import Config
+from model.families import (
+    OPT,
+    GPTNeo,
+    GPTNeoConfig,
+    GPTNeoX,
+    GPTNeoXConfig,
+    Llama,
+    LlamaConfig,
+    OPTConfig,
+)
 from model.meta import without_memory
 from model.split import Cut
 from weights.errors import WeightsError
 from weights.families import FAMILIES, Family
 from weights.tensors import FLOATS, TensorFile, open_weights
 
-MODELS = {"gpt2": (GPT2Config, GPT2)}  # by model_type
+MODELS: dict[str, tuple[type[Config], type[Decoder]]] = {  # by model_type
+    "gpt2": (GPT2Config, GPT2), "gpt_neo": (GPTNeoConfig, GPTNeo), "opt": (OPTConfig, OPT),
+    "gpt_neox": (GPTNeoXConfig, GPTNeoX), "llama": (LlamaConfig, Llama)}
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,7 @@ class Checkpoint:
     """A model on the disk: its model_type, its shape, and the files that hold its weights."""
 
     family: str
-    config: GPT2Config
+    config: Config
     files: list[Path]  # one, or all shards
 
     @property

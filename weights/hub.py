@@ -1,10 +1,12 @@
 """Files of the Hugging Face hub: from its cache without touching the network, else by download."""
 import os
+from contextlib import suppress
 from multiprocessing import TimeoutError as MultiprocessingTimeout
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 from weights.errors import DownloadError, WeightsError
+from weights.files import reading
 from weights.registry import OFFICIAL, PUBLISHED, Repository
 
 ANSWER_SECONDS = 8  # the longest a host may take to send the first byte
@@ -45,7 +47,8 @@ def first_of(source: Path | Repository, *filenames: str) -> str | None:
     The hub is asked only if none of them is in its cache. Raises as `fetch` does.
     """
     if isinstance(source, Path):
-        return next((name for name in filenames if (source / name).exists()), None)
+        with reading(source):
+            return next((name for name in filenames if (source / name).exists()), None)
     for is_there in (find_in_cache, is_on_hub):
         for filename in filenames:
             if is_there(source, filename):
@@ -54,13 +57,22 @@ def first_of(source: Path | Repository, *filenames: str) -> str | None:
 
 
 def is_on_hub(repository: Repository, filename: str) -> bool:
-    """Ask the hub whether there is such a file. Raises as `fetch` does."""
+    """Ask the hub whether there is such a file; its cache remembers that there is none.
+
+    Raises as `fetch` does.
+    """
+    from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError
 
+    if try_to_load_from_cache(repository.id, filename,
+                              revision=repository.revision) is _CACHED_NO_EXIST:
+        return False
     try:
         _wait_for_first_byte(repository, filename)
         return True
     except EntryNotFoundError:
+        with suppress(EntryNotFoundError):  # which is what it writes into the cache
+            hf_hub_download(repository.id, filename, revision=repository.revision)
         return False
     except Exception as error:  # as above
         raise _explain(error, repository, filename) from error

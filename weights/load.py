@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from model import OFFICIAL_CONFIGS, Decoder
+from model.rotary import Rope
 from weights.checkpoint import MODELS, Checkpoint, find_weights
 from weights.config import read_config
 from weights.diagnose import fetch_again, missing_weights
@@ -44,7 +45,9 @@ def find_checkpoint(name_or_path: str | os.PathLike) -> Checkpoint:
         source = Repository(source.id, path.parent.name)
     family, sizes = read_config(path)
     n_rows = sizes.pop("n_rows")
-    n_vocab = count_tokens(source, n_rows)
+    n_vocab = count_tokens(source, family, n_rows)
+    if "rope" in sizes:
+        sizes["rope"] = Rope(**sizes["rope"])
     try:
         config = MODELS[family][0](**sizes, n_vocab=n_vocab, n_padding=n_rows - n_vocab)
     except ValueError as error:  # the sizes do not go together

@@ -22,7 +22,6 @@ from weights.console import (
 from weights.memory import check_memory
 from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
-from weights.tokenizer import encode as to_ids
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
@@ -135,7 +134,7 @@ def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int
     difference = vocabulary_difference(tokenizer, load_tokenizer(draft))
     if difference:
         raise ValueError(f"{target} and {draft} have different vocabularies: {difference}")
-    return {kind: to_ids(text, tokenizer) for kind, text in texts.items()}
+    return {kind: tokenizer.prompt(text) for kind, text in texts.items()}
 
 
 def check_context(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:

@@ -100,7 +100,7 @@ def load(options: argparse.Namespace, group: Group | None) -> tuple[Pair, dict[s
                         load_fast(*how))
         seconds[role] = perf_counter() - started
     pair = Pair(models["target"], models["draft"],
-                eos=tokenizer.eot_token if options.eos else None, seed=options.seed,
+                eos=tokenizer.ends if options.eos else None, seed=options.seed,
                 name=lambda token: show_token(token, tokenizer))
     return pair, seconds
 

@@ -77,7 +77,7 @@ def passes(session: Session, lines: list[Line]) -> Iterator[dict[int, Round]]:
     return batch_rounds(
         session.model, draft_of(session), [line.prompt.ids for line in lines],
         [line.max_new_tokens for line in lines], gamma=options.gamma or 0,
-        sampling=session.sampling, rule=session.rule, eos=session.eos,
+        sampling=session.sampling, rule=session.rule, eos=session.eos, stop=session.stop,
         generators=[session.generator(line.seed) for line in lines], at_once=options.at_once,
         continuous=True)
 

@@ -4,6 +4,7 @@ Imports no torch.
 """
 import argparse
 import math
+import re
 import secrets
 import sys
 
@@ -32,6 +33,19 @@ LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number
 def gamma(text: str) -> int | str:
     """Return how many tokens to draft, or "auto"; an argparse type."""
     return text if text == "auto" else whole(0, LARGEST_GAMMA)(text)
+
+
+def stop_string(text: str) -> str:
+    """Return a text that is not empty, escapes read; an argparse type."""
+    if text == "":
+        raise argparse.ArgumentTypeError("must not be empty")
+    return unescape(text)
+
+
+def unescape(text: str) -> str:
+    r"""Return a text with \n, \t and \\ replaced by what they stand for; an argparse type."""
+    escapes = {"n": "\n", "t": "\t", "\\": "\\"}
+    return re.sub(r"\\([nt\\])", lambda found: escapes[found[1]], text)
 
 
 def make_parser() -> OneLineParser:
@@ -89,6 +103,9 @@ def make_parser() -> OneLineParser:
              "its own if there are any: for a target larger than one device. On several machines "
              "torchrun starts them. If one does not answer for a minute, the run ends")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
+    add("--stop", metavar="TEXT", action="append", type=stop_string,
+        help="end the text where TEXT begins, which is not printed; can be given several times; "
+             r"\n, \t and \\ are read as in Python")
     add("--ignore-eos", action="store_true",
         help="go on after an end-of-text, which is not printed")
     add("--allow-special", action="store_true",

@@ -30,6 +30,8 @@ def refuse(options: argparse.Namespace) -> str | None:
         return "--quiet prints nothing but the text, which what --rejected shows is no part of"
     if options.quiet and options.mode == "compare" and not options.json:
         return "--quiet would silence the comparison; add --json, or choose another --mode"
+    if options.rejected and options.stop:
+        return "--rejected shows tokens as they come; with --stop some wait: leave out one of them"
     if options.compile and options.no_cache:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
     if options.record is not None and not Path(options.record).absolute().parent.is_dir():

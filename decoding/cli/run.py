@@ -20,7 +20,7 @@ from decoding.cli.report import (
 )
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, REJECTED, TextStream
-from decoding.compare import first_difference, identity_line
+from decoding.compare import identity_line
 from decoding.recording import write_recording
 from decoding.result import Generation, Round
 from weights.processes.group import Group
@@ -52,7 +52,9 @@ def introduce(session: Session, console: Console) -> None:
     if console.color:
         console.say(LEGEND + f"   {REJECTED}" * session.options.rejected)
     if session.prompt.text == "":
-        console.say("the prompt is empty: starting from <|endoftext|>")
+        tokens = b"".join(map(session.prompt.tokenizer.decode_single_token_bytes,
+                              session.prompt.ids))
+        console.say(f"the prompt is empty: starting from {tokens.decode()}")
     if session.prompt.text.endswith(" "):
         console.say("note: the prompt ends in a space, but these models have it at the beginning "
                     "of the next word; without it they know better how to go on")
@@ -84,8 +86,8 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     """Run the rounds to their end, and write their text, and if asked the trace, as they come."""
     options, prompt = session.options, session.prompt
     done: list[Round] = []
-    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.eot_token, console.color,
-                      console.wrap, options.rejected)
+    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.ends, console.color,
+                      console.wrap, options.rejected, session.stop)
     if console.out is not None:
         console.echo(prompt.text)
     for round in console.stepwise(rounds) if options.step else rounds:
@@ -124,10 +126,7 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
             console.say("the texts part: reading them again, token by token and in blocks")
-        block = (len(speculative.tokens) if session.options.no_cache else
-                 speculative.gamma + 1 if session.shape is None else session.shape.nodes + 1)
-        difference = first_difference(session.coupled(session.model), session.prompt.ids,
-                                      baseline.tokens, speculative.tokens, block)
+        difference = session.first_difference(baseline, speculative)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None
         if difference is not None:

@@ -10,16 +10,19 @@ from decoding.acceptance import accept_block
 from decoding.baseline import autoregressive_rounds
 from decoding.cli.models import LOOKUP
 from decoding.cli.prompt import Prompt
+from decoding.compare import Difference, first_difference
 from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import Drafter, LookupDrafter
 from decoding.drafters.tree import tree_drafter
 from decoding.feed import Model, TreeModel, Uncached
 from decoding.gamma import AdaptiveGamma, Gamma, most
 from decoding.random import new_generator
-from decoding.result import Round
+from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling
 from decoding.shapes import shape
 from decoding.speculative import Rule, speculative_rounds, usual_rule
+from decoding.stop import Stop, text_of
+from decoding.stopping import Eos
 from decoding.tree import tree_rounds
 from model import Decoder
 from model.fast.cuda_graphs import Graphed
@@ -113,25 +116,32 @@ class Session:
         return accept_block if self.options.rule == "block" else usual_rule(self.loop_sampling)
 
     @property
-    def eos(self) -> int | None:
-        return None if self.options.ignore_eos else self.prompt.tokenizer.eot_token
+    def eos(self) -> Eos:
+        return None if self.options.ignore_eos else self.prompt.tokenizer.ends
 
-    def baseline(self, max_new_tokens: int) -> Iterator[Round]:
+    @property
+    def stop(self) -> Stop | None:
+        strings = self.options.stop
+        return None if strings is None else Stop(strings, self.prompt.tokenizer)
+
+    def baseline(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
+        """Start the plain loop. seed: None takes the run's."""
         return self.counted("baseline", autoregressive_rounds(
             self.target, self.prompt.ids, max_new_tokens, sampling=self.loop_sampling,
-            eos=self.eos, generator=self.generator()))
+            eos=self.eos, stop=self.stop, generator=self.generator(seed)))
 
-    def speculative(self, max_new_tokens: int) -> Iterator[Round]:
+    def speculative(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
+        """Start the speculative loop. seed: None takes the run's."""
         assert self.draft is not None  # every mode but baseline has one
         if self.shape is not None:
             return self.counted("speculative", tree_rounds(
                 cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
                 self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
-                generator=self.generator(), trace=self.options.trace))
+                stop=self.stop, generator=self.generator(seed), trace=self.options.trace))
         return self.counted("speculative", speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
-            generator=self.generator(),
+            stop=self.stop, generator=self.generator(seed),
             trace=self.options.trace or self.options.record is not None))
 
     def counted(self, title: str, rounds: Iterator[Round]) -> Iterator[Round]:
@@ -140,6 +150,14 @@ class Session:
         yield from rounds
         if before is not None and self.group is not None:
             self.traffic[title] = asdict(self.group.traffic.since(before))
+
+    def first_difference(self, baseline: Generation,
+                         speculative: Generation) -> Difference | None:
+        """Return what the audit finds where two greedy texts part; None if they are the same."""
+        block = (len(speculative.tokens) if self.options.no_cache else
+                 speculative.gamma + 1 if self.shape is None else self.shape.nodes + 1)
+        return first_difference(self.coupled(self.model), self.prompt.ids, baseline.tokens,
+                                speculative.tokens, block)
 
     def settings(self) -> dict:
         """Return every option's value, and what `auto` and the defaults came to."""
@@ -167,10 +185,11 @@ class Session:
                 f"{self.device}, {spread}{threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
-        """Return the text of new ids, without end-of-text; half a character is U+FFFD."""
-        tokenizer = self.prompt.tokenizer
-        ids = [token for token in ids if token != tokenizer.eot_token]
-        return tokenizer.decode(ids, errors="replace")
+        """Return the text of new ids, without end-of-text; half a character is U+FFFD.
+
+        A stop string is no part of it.
+        """
+        return text_of(ids, self.prompt.tokenizer, self.stop)
 
     def show(self, token: int) -> str:
         """Return a token as it can be printed."""

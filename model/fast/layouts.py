@@ -18,13 +18,17 @@ from torch import Tensor, nn
 from model.decoder import Decoder, TiedHead
 from model.fast.onednn import OneDNNLinear, order_for
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
+from model.fast.packed import on_intel
+from model.fast.rows import RowHead, RowLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
-PLAIN, STRIPS, ONEDNN = "plain", "strips", "onednn"
-LAYOUTS = ("auto", PLAIN, STRIPS, ONEDNN)
-NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, StripLinear: STRIPS, OneDNNLinear: ONEDNN}
-HEADS = {head.__name__: head for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead)}
+PLAIN, ROWS, STRIPS, ONEDNN = "plain", "rows", "strips", "onednn"
+LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, ONEDNN)
+NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, RowLinear: ROWS, StripLinear: STRIPS,
+                                     OneDNNLinear: ONEDNN}
+HEADS = {head.__name__: head
+         for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead, RowHead)}
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
 LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
@@ -104,14 +108,17 @@ def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | N
     """Return, by name, what builds the layers of each layout there is here, the preferred first."""
     shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
     size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
-    if model.dtype in (torch.bfloat16, torch.float16):
-        order = [ONEDNN, PLAIN, STRIPS]
-    elif tokens >= 3 and size >= LARGE:
-        order = [ONEDNN, STRIPS, PLAIN]
+    blocks = tokens >= 3 and size >= LARGE
+    if model.dtype == torch.bfloat16:
+        order = [ONEDNN, ROWS, PLAIN, STRIPS] if blocks else [ROWS, PLAIN, ONEDNN, STRIPS]
+    elif model.dtype == torch.float16:
+        order = [ONEDNN, PLAIN, ROWS, STRIPS] if blocks else [PLAIN, ONEDNN, ROWS, STRIPS]
+    elif on_intel():
+        order = [STRIPS, ONEDNN, PLAIN, ROWS] if blocks else [PLAIN, STRIPS, ONEDNN, ROWS]
     else:
-        order = [STRIPS, ONEDNN, PLAIN]
-    builders = {STRIPS: StripLinear, PLAIN: None,
-                ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
+        order = [ONEDNN, STRIPS, PLAIN, ROWS] if blocks else [STRIPS, ONEDNN, PLAIN, ROWS]
+    builders = {STRIPS: partial(StripLinear, width=32 if on_intel() else 16), PLAIN: None,
+                ROWS: RowLinear, ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
     try:
         for n_out, n_in in shapes:
             order_for(n_out, n_in, model.dtype, tokens)
@@ -125,8 +132,8 @@ def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: in
                   choices: Choices) -> str:
     """Return the name of the layout for a model of these shapes.
 
-    Takes about half a second for GPT-2 Large, and memory for four of its blocks; for a small model,
-    four times SAMPLE bytes.
+    Takes about half a second for GPT-2 Large, and memory for five of its blocks; for a small model,
+    five times SAMPLE bytes.
     """
     shapes = [tuple(layer.weight.shape) for layer in linear_layers(blocks_of(model)[0])]
     key = f"layers {shapes}, {model.dtype}, {tokens} tokens"
@@ -171,10 +178,14 @@ def choose_head(embedding: Tensor, layout: str, tokens: int, choices: Choices) -
 
 def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str]:
     """Return the names of the heads there are here, the preferred one first."""
-    if embedding.dtype != torch.float32:
+    if embedding.dtype == torch.bfloat16:
+        order = [RowHead, TurnedHead, TiedHead, OneTokenHead, ConvolvedHead]
+    elif embedding.dtype == torch.float16:
         order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
     elif tokens >= 3 and embedding.nbytes >= LARGE:
         order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
+    elif on_intel():
+        order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
     else:
         order = [OneTokenHead, TurnedHead, TiedHead, ConvolvedHead]
     if layout == PLAIN:  # it may be trained, converted and moved, so it gets no head that may not

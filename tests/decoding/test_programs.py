@@ -19,6 +19,7 @@ from weights import load_model
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
             "decoding.bench.transformers", "decoding.bench.llama_cpp", "decoding.bench.round",
             "decoding.bench.batches", "decoding.bench.parallel", "decoding.bench.counting",
+            "decoding.evaluate",
             "weights.train", "weights.check"]
 
 
