@@ -10,12 +10,25 @@ import torch
 from torch import nn
 
 from model import GPT2, GPT2Config
+from model.families.gpt_neo import GPTNeo, GPTNeoConfig
+from model.families.gpt_neox import GPTNeoX, GPTNeoXConfig
+from model.families.llama import Llama, LlamaConfig
+from model.families.opt import OPT, OPTConfig
 from model.meta import without_memory
 from model.parallel import SharedOut, share_out
+from model.rotary import Rope
 from model.split import Divided, Share, cut
 
-GPT2_ = GPT2, GPT2Config(n_layer=2, n_head=4, n_embd=32, n_vocab=97, n_ctx=40)
-FAMILIES = {"gpt2": GPT2_}
+SIZE = {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_vocab": 97, "n_ctx": 40}
+LLAMA = {**SIZE, "n_mlp": 48, "rope": Rope(8, 1e4), "eps": 1e-5}
+FAMILIES = {
+    "gpt2": (GPT2, GPT2Config(**SIZE)),
+    "gpt_neo": (GPTNeo, GPTNeoConfig(**SIZE, window=8)),
+    "opt": (OPT, OPTConfig(**SIZE, n_mlp=48, n_word=16, pre_norm=False)),
+    "gpt_neox": (GPTNeoX, GPTNeoXConfig(**SIZE, n_mlp=48, rope=Rope(4, 1e4))),
+    "llama": (Llama, LlamaConfig(**LLAMA, n_kv_head=2, tied=False)),
+    "one head of keys": (Llama, LlamaConfig(**LLAMA, n_kv_head=1, tied=True)),
+}
 SIZES = (1, 2, 4)
 
 
