@@ -10,12 +10,20 @@ from typing import NamedTuple
 import torch
 
 from model import GPT2, Decoder, GPT2Config
+from model.families.gpt_neo import GPTNeo, GPTNeoConfig
+from model.families.gpt_neox import GPTNeoX, GPTNeoXConfig
+from model.families.llama import Llama, LlamaConfig
+from model.families.opt import OPT, OPTConfig
 from model.meta import without_memory
 from weights.errors import WeightsError
 from weights.families import FAMILIES, Family
 from weights.tensors import FLOATS, TensorFile, open_weights
 
-MODELS = {"gpt2": (GPT2Config, GPT2)}  # by model_type
+MODELS = {  # by model_type: what its configuration and the model itself are
+    "gpt2": (GPT2Config, GPT2), "gpt_neo": (GPTNeoConfig, GPTNeo), "opt": (OPTConfig, OPT),
+    "gpt_neox": (GPTNeoXConfig, GPTNeoX), "llama": (LlamaConfig, Llama),
+}
+Config = GPT2Config | GPTNeoConfig | OPTConfig | GPTNeoXConfig | LlamaConfig
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Checkpoint:
     """A model on the disk: its model_type, its shape, and the files that hold its weights."""
 
     family: str
-    config: GPT2Config
+    config: Config
     files: list[Path]  # one, or all shards
 
     @property

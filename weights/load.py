@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from model import OFFICIAL_CONFIGS, Decoder
+from model.rotary import Rope
 from weights.checkpoint import MODELS, Checkpoint, find_weights
 from weights.config import read_config
 from weights.diagnose import fetch_again, missing_weights
@@ -43,6 +44,8 @@ def find_checkpoint(name_or_path: str | os.PathLike) -> Checkpoint:
     if isinstance(source, Repository):  # the branch may move between two downloads
         source = Repository(source.id, path.parent.name)
     family, sizes = read_config(path)
+    if "rope" in sizes:
+        sizes["rope"] = Rope(**sizes["rope"])
     n_rows = sizes.pop("n_rows")
     n_vocab = count_tokens(source, n_rows)
     try:

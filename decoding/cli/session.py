@@ -71,7 +71,8 @@ class Session:
     def ready(self, model: Decoder, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
         if self.options.compile:
-            return self.coupled(Graphed(model, (1, tokens_per_pass)))
+            n_ctx = len(self.prompt.ids) + self.options.max_new_tokens  # not all that there is
+            return self.coupled(Graphed(model, (1, tokens_per_pass), n_ctx))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
 
     def coupled(self, model: Model) -> Model:
