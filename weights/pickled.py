@@ -25,7 +25,7 @@ from weights.registry import BIN, BIN_INDEX, INDEX, Repository
 from weights.terminal import tell
 
 # What `load_tokenizer` may want; not every repository has each.
-VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
+VOCABULARIES = ("tokenizer.json", "vocab.json", "merges.txt")
 
 
 def convert(source: Path | Repository, out: Path) -> None:

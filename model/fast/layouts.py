@@ -29,7 +29,7 @@ HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
 LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
 
-MakeLayer = Callable[[Tensor, Tensor], nn.Module]
+MakeLayer = Callable[[Tensor, Tensor | None], nn.Module]
 Choices = MutableMapping[str, str]  # what was chosen, by what it was chosen for
 CHOICES: Choices = {}  # of this process
 

@@ -39,13 +39,13 @@ class OneDNNLinear(PackedLinear):
     Raises AttributeError or RuntimeError where oneDNN has no such kernel.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor, tokens_per_pass: int) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, tokens_per_pass: int) -> None:
         n_out, n_in = weight.shape
         order = order_for(n_out, n_in, weight.dtype, tokens_per_pass)
         packed = reorder(weight.detach().contiguous(), tokens_per_pass)
         if torch.ops.mkldnn.data_ptr(packed) == weight.data_ptr():  # it was in this order already
             packed = reorder(weight.detach().clone(), tokens_per_pass)
-        super().__init__(packed, bias)  # opaque, (n_out, n_in, 1, 1)
+        super().__init__(packed, bias, n_out)  # opaque, (n_out, n_in, 1, 1)
         self.sizes, self.width = order
         if self.width is not None:
             self.strips = memory(self.weight).view(-1, n_in, self.width)

@@ -6,9 +6,14 @@ from torch import Tensor, nn
 class PackedLinear(nn.Module):
     """nn.Linear for inference, its weight laid out in another way. A kind says `to_plain`."""
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        """Keep the packed weight, and a copy of the bias, as parameters without gradients."""
+    def __init__(self, weight: Tensor, bias: Tensor | None, n_out: int) -> None:
+        """Keep the packed weight, and a copy of the bias, as parameters without gradients.
+
+        Where there is no bias, zeros are added.
+        """
         super().__init__()
+        self.has_bias = bias is not None
+        bias = torch.zeros(n_out, dtype=weight.dtype) if bias is None else bias
         self.weight = nn.Parameter(weight, requires_grad=False)
         self.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)  # (n_out,)
 
@@ -20,14 +25,16 @@ class PackedLinear(nn.Module):
         """Return an nn.Linear: a copy can be converted, moved and trained."""
         weight = self.to_plain()
         n_out, n_in = weight.shape
-        copy = nn.Linear(n_in, n_out, device="meta", dtype=weight.dtype)
+        copy = nn.Linear(n_in, n_out, self.has_bias, device="meta", dtype=weight.dtype)
         copy.weight = nn.Parameter(weight, requires_grad=False)
-        copy.bias = nn.Parameter(self.bias.detach().clone(), requires_grad=False)
+        if self.has_bias:
+            copy.bias = nn.Parameter(self.bias.detach().clone(), requires_grad=False)
         return copy
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
         destination[prefix + "weight"] = self.to_plain()  # as any model can load it
-        destination[prefix + "bias"] = self.bias if keep_vars else self.bias.detach()
+        if self.has_bias:
+            destination[prefix + "bias"] = self.bias if keep_vars else self.bias.detach()
 
     def _apply(self, fn, recurse: bool = True) -> nn.Module:
         """Refuse .to(), .half() and their like, which cannot change a packed weight."""

@@ -16,9 +16,9 @@ WIDTH = 16
 class StripLinear(PackedLinear):
     """nn.Linear for inference, in strips of WIDTH outputs."""
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         strips = cut(weight.detach(), WIDTH)  # (n_strips, n_in, WIDTH)
-        super().__init__(strips.clone(memory_format=torch.contiguous_format), bias)
+        super().__init__(strips.clone(memory_format=torch.contiguous_format), bias, len(weight))
         self.biases = cut(self.bias[:, None], WIDTH)  # (n_strips, 1, WIDTH)
 
     def to_plain(self) -> Tensor:
