@@ -9,12 +9,17 @@ python -m decoding.benchmark --tune  a minute
 python -m decoding.benchmark         many minutes
     measure speculation against plain decoding: rows, tables and
     plots in the folder results
+python -m decoding.evaluate          minutes
+    answer a task's problems (HumanEval, XSum, a file) by both
+    loops, score both, and say what their difference is worth
 python -m decoding.animation         seconds
     draw README's moving picture from a recorded run
 python -m decoding.bench.transformers        many minutes
     measure side by side with the library transformers
 python -m decoding.bench.batches             minutes
     measure several texts at once, plain and speculative
+python -m decoding.bench.parallel            a minute
+    measure a target that is split over several processes
 python -m decoding.bench.rules               minutes
     what the block rule and trees keep of the same drafts
 python -m decoding.bench.llama_cpp           many minutes

@@ -11,30 +11,33 @@ from decoding.observer import Observer
 from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling, choose, to_host, to_probs
-from decoding.stopping import Request, new_request
+from decoding.stop import Stop
+from decoding.stopping import Eos, Request, new_request
 
 
 def autoregressive(model: Model, prompt: list[int], max_new_tokens: int, *,
-                   sampling: Sampling = GREEDY, eos: int | None = None,
+                   sampling: Sampling = GREEDY, eos: Eos = None, stop: Stop | None = None,
                    generator: Generator | None = None) -> Generation:
     """Continue `prompt` by up to max_new_tokens ids.
 
     prompt: at least one token id, and no more than the context holds.
     sampling: temperature, top-k and top-p; GREEDY takes the most likely token.
-    eos: the id of end-of-text, after which nothing is written.
+    eos: the id of end-of-text, or several; after one of them nothing is written.
+    stop: strings that end the text, as `Stop(["\n\n"], tokenizer)` of `decoding.stop`.
     generator: of all randomness; None makes one seeded from the system.
     Raises ValueError for what cannot be served.
     """
     rounds = autoregressive_rounds(model, prompt, max_new_tokens, sampling=sampling, eos=eos,
-                                   generator=generator)
+                                   stop=stop, generator=generator)
     return Generation(list(rounds), gamma=0)
 
 
 def autoregressive_rounds(model: Model, prompt: list[int], max_new_tokens: int, *,
-                          sampling: Sampling = GREEDY, eos: int | None = None,
+                          sampling: Sampling = GREEDY, eos: Eos = None,
+                          stop: Stop | None = None,
                           generator: Generator | None = None) -> Iterator[Round]:
     """Do the same, one token at a time: each Round is one bonus token, with nothing drafted."""
-    request = new_request(model.config, prompt, max_new_tokens, sampling, eos, generator)
+    request = new_request(model.config, prompt, max_new_tokens, sampling, eos, generator, stop)
     return decode(model, request, Observer())
 
 

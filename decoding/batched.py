@@ -26,7 +26,8 @@ from decoding.random import Generator, new_generator
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling, is_whole, to_host, to_probs
 from decoding.speculative import Rule, settle, usual_rule
-from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
+from decoding.stop import Stop
+from decoding.stopping import Eos, Request, check_vocabulary, new_request, warn_of_context
 from model import Decoder
 from model.batch_cache import BatchCache, admit, read_texts
 
@@ -93,7 +94,7 @@ def decode(target: Decoder, cache: BatchCache, drafter: BatchDrafter, queue: Que
                                 for ids in (verdict.n, verdict.token, drafted)],
                                p, *(q for _, q in drafts)))
         # 5. emit: what was accepted of each, and the token after it
-        settled = [settle(list(islice(numbers, k + 1)), text.request.eos)
+        settled = [settle(list(islice(numbers, k + 1)), text.request, text.tokens)
                    for text, k in zip(texts, last)]
         for text, (ids, accepted, extra, _) in zip(texts, settled):
             text.emit(ids[:accepted] if extra is None else [*ids[:accepted], extra])
@@ -144,8 +145,9 @@ def collect(n: int, gamma: int, passes: Iterator[dict[int, Round]]) -> list[Gene
 
 def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
                  prompts: list[list[int]], max_new_tokens: int | Sequence[int], *, gamma: int,
-                 sampling: Sampling = GREEDY, rule: Rule | None = None, eos: int | None = None,
-                 generators: Sequence[Generator] | None = None, at_once: int | None = None,
+                 sampling: Sampling = GREEDY, rule: Rule | None = None, eos: Eos = None,
+                 stop: Stop | None = None, generators: Sequence[Generator] | None = None,
+                 at_once: int | None = None,
                  continuous: bool = False) -> Iterator[dict[int, Round]]:
     """Decode one pass of the target at a time: `next(passes)` returns {index of a prompt: Round}.
 
@@ -175,7 +177,7 @@ def batch_rounds(target: Decoder, draft: Decoder | Callable[[], Drafter] | None,
         raise ValueError(f"gamma must be a whole number of at least 0, not {gamma!r}")
     if at_once is not None and at_once < 1:
         raise ValueError(f"at_once must be at least 1, not {at_once}")
-    requests = [new_request(config, prompt, budget, sampling, eos, generator)
+    requests = [new_request(config, prompt, budget, sampling, eos, generator, stop)
                 for prompt, budget, generator in zip(prompts, budgets, generators)]
     texts = [Text(i, request, list(request.prompt)) for i, request in enumerate(requests)
              if budgets[i] > 0]

@@ -23,12 +23,12 @@ a JSON object, in UTF-8:
 import json
 from pathlib import Path
 
-import tiktoken
 from torch import Tensor
 
 from decoding.acceptance import residual
 from decoding.result import Generation, Round
 from weights.output import replacing
+from weights.vocabulary import Tokenizer
 
 VERSION = 1
 SHOWN = 6  # tokens of a residual
@@ -36,7 +36,7 @@ SAME = ("accepted", "kind", "finish_reason", "seconds", "phase_seconds", "prefil
 
 
 def write_recording(path: Path, prompt: list[int], run: Generation, settings: dict,
-                    tokenizer: tiktoken.Encoding) -> None:
+                    tokenizer: Tokenizer) -> None:
     """Write a run with its traces. Raises OSError if the file cannot be written."""
     recording = {"recording": VERSION, "prompt": [token(id, tokenizer) for id in prompt],
                  "settings": settings, "gamma": run.gamma,
@@ -46,7 +46,7 @@ def write_recording(path: Path, prompt: list[int], run: Generation, settings: di
         unfinished.write_text(text, encoding="utf-8")
 
 
-def describe_round(round: Round, tokenizer: tiktoken.Encoding) -> dict:
+def describe_round(round: Round, tokenizer: Tokenizer) -> dict:
     """Return a round as it is recorded. Raises ValueError if it was run without trace=True."""
     trace = round.trace
     if trace is None:
@@ -64,13 +64,13 @@ def describe_round(round: Round, tokenizer: tiktoken.Encoding) -> dict:
             } | {name: getattr(round, name) for name in SAME}
 
 
-def likeliest(row: Tensor, tokenizer: tiktoken.Encoding) -> list[dict]:
+def likeliest(row: Tensor, tokenizer: Tokenizer) -> list[dict]:
     """Return the largest entries of a row of probabilities, without zeros. (n_vocab,)"""
     values, ids = row.topk(min(SHOWN, int((row > 0).sum())))
     return [token(id, tokenizer) | {"p": p} for id, p in zip(ids.tolist(), values.tolist())]
 
 
-def token(id: int, tokenizer: tiktoken.Encoding) -> dict:
+def token(id: int, tokenizer: Tokenizer) -> dict:
     return {"id": id, "text": tokenizer.decode_single_token_bytes(id).decode("utf-8", "replace")}
 
 

@@ -18,7 +18,7 @@ class Round:
     kind: str  # "correction" after a rejection, "bonus" when all were accepted; else "none"
     target_cache: tuple[int, int]  # length before and after the rewind; (0, 0) without a cache
     draft_cache: tuple[int, int] | None  # None for a draft that is no model
-    finish_reason: str | None  # in the last round: "eos", "length" or "context"
+    finish_reason: str | None  # in the last round: "eos", "stop", "length" or "context"
     seconds: float  # from the draft's first step to the rewind
     prefill_seconds: float | None = None  # in the first round
     block: bool = False  # the drafted tokens were judged together, by the block rule
@@ -88,7 +88,7 @@ class Generation:
 
     @property
     def cut(self) -> int:
-        """Rounds ended by an accepted end-of-text: 0 or 1."""
+        """Rounds ended by an accepted end-of-text, or end of a stop string: 0 or 1."""
         return sum(r.kind == "none" for r in self.rounds)
 
     @property

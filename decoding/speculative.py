@@ -17,7 +17,8 @@ from decoding.observer import Observer
 from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, UNCHANGED, Sampling, to_host, to_probs
-from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
+from decoding.stop import Stop
+from decoding.stopping import Eos, Request, check_vocabulary, new_request, warn_of_context
 
 Rule = Callable[[Tensor, Tensor, Tensor, Generator], Acceptance]
 
@@ -50,7 +51,7 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         drafted, q = drafted.to(p.device), q.to(p.device)
         n, token, u, block = rule(drafted, q, p, generator)
         # 5. emit: what was accepted, and the token after it
-        ids, accepted, extra, kind = settle(to_host([n, token, drafted], p, q), request.eos)
+        ids, accepted, extra, kind = settle(to_host([n, token, drafted], p, q), request, tokens)
         tokens += ids[:accepted] if extra is None else [*ids[:accepted], extra]
         reason = request.finish_reason(tokens)
         # 6. rewind: no cache keeps a rejected token; the last one emitted is fed in the next round
@@ -62,36 +63,40 @@ def decode(target: Model, drafter: Drafter, request: Request, gamma: Gamma, rule
         yield round
 
 
-def settle(numbers: list[int], eos: int | None) -> tuple[list[int], int, int | None, str]:
+def settle(numbers: list[int], request: Request,
+           tokens: list[int]) -> tuple[list[int], int, int | None, str]:
     """Return the drafted ids, how many are kept, the extra token or None, and its kind.
 
     numbers: how many the rule accepted, the token it put after them, and the drafted ids.
+    tokens: the text before them.
 
-    If end-of-text is among the accepted, the text ends with it: what the rule decided about later
-    tokens does not count.
+    If end-of-text is among the accepted, or one completes a stop string, the text ends with it:
+    what the rule decided about later tokens does not count.
     """
     kept, extra, *ids = numbers
-    if eos in ids[:kept]:
-        return ids, ids.index(eos) + 1, None, "none"
+    ending = request.kept(tokens, ids[:kept])
+    if ending is not None:
+        return ids, len(ending), None, "none"
     return ids, kept, extra, "bonus" if kept == len(ids) else "correction"
 
 
 def speculative_greedy(target: Model, draft: Model | Drafter, prompt: list[int],
                        max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
-                       eos: int | None = None) -> Generation:
+                       eos: Eos = None, stop: Stop | None = None) -> Generation:
     """Continue `prompt` greedily: the ids that `autoregressive` gives, in fewer target passes.
 
     The arguments are those of `speculative_rounds`.
     """
     rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
-                                rule=accept_greedy, sampling=GREEDY, eos=eos)
+                                rule=accept_greedy, sampling=GREEDY, eos=eos, stop=stop)
     return Generation(list(rounds), most(gamma))
 
 
 def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int],
                          max_new_tokens: int, *, gamma: int | Gamma = DEFAULT_GAMMA,
                          rule: Rule | None = None, sampling: Sampling = UNCHANGED,
-                         eos: int | None = None, generator: Generator | None = None) -> Generation:
+                         eos: Eos = None, stop: Stop | None = None,
+                         generator: Generator | None = None) -> Generation:
     """Continue `prompt` by sampling: the texts have the distribution that `autoregressive` gives.
 
     With the same seed the two need not write the same text. The arguments are those of
@@ -99,14 +104,14 @@ def speculative_sampling(target: Model, draft: Model | Drafter, prompt: list[int
     """
     rounds = speculative_rounds(target, draft, prompt, max_new_tokens, gamma=gamma,
                                 rule=rule or usual_rule(sampling), sampling=sampling, eos=eos,
-                                generator=generator)
+                                stop=stop, generator=generator)
     return Generation(list(rounds), most(gamma))
 
 
 def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
                        max_new_tokens: int, *, gamma: int | Gamma, rule: Rule, sampling: Sampling,
-                       eos: int | None = None, generator: Generator | None = None,
-                       trace: bool = False) -> Iterator[Round]:
+                       eos: Eos = None, stop: Stop | None = None,
+                       generator: Generator | None = None, trace: bool = False) -> Iterator[Round]:
     """Decode one round at a time: `next(rounds)` drafts, verifies and accepts, and returns a Round.
 
     draft: a model with the target's vocabulary, or a drafter (`decoding.drafters`). When its
@@ -118,12 +123,13 @@ def speculative_rounds(target: Model, draft: Model | Drafter, prompt: list[int],
         `decoding.acceptance`, as `usual_rule(sampling)` tells; `accept_block`, which samples and
         keeps more; or one of your own.
     sampling: temperature, top-k and top-p, of target and draft alike.
-    eos: the id of end-of-text, after which nothing is written.
+    eos: the id of end-of-text, or several; after one of them nothing is written.
+    stop: strings that end the text, as `Stop(["\n\n"], tokenizer)` of `decoding.stop`.
     generator: of all randomness; None makes one seeded from the system.
     trace: keep in each Round what was computed, and the time of each phase.
     Raises ValueError for what cannot be served.
     """
-    request = new_request(target.config, prompt, max_new_tokens, sampling, eos, generator)
+    request = new_request(target.config, prompt, max_new_tokens, sampling, eos, generator, stop)
     gamma, n_vocab = as_gamma(gamma), target.config.n_vocab
     drafter = as_drafter(draft, n_vocab) if gamma.largest > 0 else Silent(n_vocab)
     if max_new_tokens == 0:

@@ -1,11 +1,14 @@
 """What is asked for, what is refused, and when a text ends."""
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from decoding.feed import Config
 from decoding.random import Generator, new_generator
 from decoding.sampling import Sampling, is_whole
+from decoding.stop import Stop
+
+Eos = int | Collection[int] | None  # the id that ends a text, or several; None: nothing does
 
 
 @dataclass(frozen=True)
@@ -16,8 +19,9 @@ class Request:
     end: int  # the most ids that prompt and continuation may have together
     n_ctx: int  # of the target
     sampling: Sampling
-    eos: int | None
+    eos: frozenset[int]  # each of these ids ends a text
     generator: Generator
+    stop: Stop | None = None
 
     def room(self, length: int, draft_ctx: float) -> int:
         """Return how many tokens can be drafted after a text of `length`, at least 0.
@@ -30,19 +34,34 @@ class Request:
         return int(max(0, min(budget, target, draft)))
 
     def finish_reason(self, tokens: list[int]) -> str | None:
-        """Say why the text ends here, if it does: "eos", "length", or "context" (it is full).
+        """Say why the text ends here, if it does: "eos", "stop", "length", or "context" (full).
 
         The last id is never fed, so a text can be one id longer than the context.
         """
-        if tokens[-1] == self.eos:
+        if tokens[-1] in self.eos:
             return "eos"
+        if self.stop is not None and self.stop.ends(tokens[len(self.prompt):]):
+            return "stop"
         if len(tokens) >= self.end:
             return "length"
         return "context" if len(tokens) > self.n_ctx else None
 
+    def kept(self, tokens: list[int], accepted: list[int]) -> list[int] | None:
+        """Return the accepted tokens up to one that ends the text, None if none does.
+
+        tokens: the text before them.
+        """
+        text = tokens[len(self.prompt):]
+        for i, token in enumerate(accepted, start=1):
+            text.append(token)
+            if token in self.eos or (self.stop is not None and self.stop.ends(text)):
+                return accepted[:i]
+        return None
+
 
 def new_request(config: Config, prompt: list[int], max_new_tokens: int, sampling: Sampling,
-                eos: int | None, generator: Generator | None) -> Request:
+                eos: Eos, generator: Generator | None,
+                stop: Stop | None = None) -> Request:
     """Return what is asked of a model of this configuration.
 
     generator: None makes one seeded from the system.
@@ -50,10 +69,11 @@ def new_request(config: Config, prompt: list[int], max_new_tokens: int, sampling
     """
     check_request(config, prompt, max_new_tokens, eos)
     ids, end = list(map(int, prompt)), len(prompt) + int(max_new_tokens)  # no bytes of numpy's
-    return Request(ids, end, config.n_ctx, sampling, eos, generator or new_generator())
+    return Request(ids, end, config.n_ctx, sampling, as_set(eos), generator or new_generator(),
+                   stop)
 
 
-def check_request(config: Config, prompt: list[int], max_new_tokens: int, eos: int | None) -> None:
+def check_request(config: Config, prompt: list[int], max_new_tokens: int, eos: Eos) -> None:
     """Raise ValueError, with what is wrong in one line, for a request that cannot be served."""
     if (not isinstance(prompt, Sequence) or isinstance(prompt, (str, bytes))
             or not all(map(is_whole, prompt))):
@@ -70,9 +90,16 @@ def check_request(config: Config, prompt: list[int], max_new_tokens: int, eos: i
     if not is_whole(max_new_tokens) or max_new_tokens < 0:
         raise ValueError("max_new_tokens must be a whole number of at least 0, "
                          f"not {max_new_tokens!r}")
-    if eos is not None and not (is_whole(eos) and 0 <= eos < config.n_vocab):
-        raise ValueError(f"eos must be one id of the model's {config.n_vocab} tokens, or None, "
-                         f"not {eos!r}")
+    if not all(is_whole(id) and 0 <= id < config.n_vocab for id in as_set(eos)):
+        raise ValueError(f"eos must be one or several ids of the model's {config.n_vocab} tokens, "
+                         f"or None, not {eos!r}")
+
+
+def as_set(eos: Eos) -> frozenset:
+    """Return the ids that end a text."""
+    if eos is None:
+        return frozenset()
+    return frozenset(eos) if isinstance(eos, Collection) else frozenset([eos])
 
 
 def check_vocabulary(draft: object, n_vocab: int) -> None:

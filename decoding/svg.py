@@ -174,7 +174,7 @@ def texts(prompt: str, rounds: list[Round], tokenizer) -> list[str]:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     parts = [prompt]
     for token in (token for round in rounds for token in round.emitted):
-        data = tokenizer.decode_single_token_bytes(token) if token != tokenizer.eot_token else b""
+        data = tokenizer.decode_single_token_bytes(token) if token not in tokenizer.ends else b""
         parts.append(decoder.decode(data))
     parts[-1] += decoder.decode(b"", final=True)
     return [printable(part) for part in parts]

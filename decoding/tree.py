@@ -18,7 +18,8 @@ from decoding.observer import Observer
 from decoding.random import Generator
 from decoding.result import Generation, Round
 from decoding.sampling import Sampling, to_host, to_probs
-from decoding.stopping import Request, check_vocabulary, new_request, warn_of_context
+from decoding.stop import Stop
+from decoding.stopping import Eos, Request, check_vocabulary, new_request, warn_of_context
 from decoding.walks import Rule, Test, usual_walk
 
 
@@ -77,7 +78,7 @@ def decode(target: TreeModel, drafter: TreeDrafter, request: Request, rule: Rule
         ids = to_host([tree.ids], p, tree.q)
         path, token, tests = rule(tree, p, generator)
         # 5. emit
-        path, extra, kind = settle(ids, tree, path, token, request.eos)
+        path, extra, kind = settle(ids, tree, path, token, request, tokens)
         tokens += [ids[i] for i in path] + ([] if extra is None else [extra])
         reason = request.finish_reason(tokens)
         # 6. rewind: the target keeps the path, the draft what it has read of it
@@ -90,14 +91,15 @@ def decode(target: TreeModel, drafter: TreeDrafter, request: Request, rule: Rule
 
 
 def settle(ids: list[int], tree: Tree, path: list[int], token: int,
-           eos: int | None) -> tuple[list[int], int | None, str]:
+           request: Request, tokens: list[int]) -> tuple[list[int], int | None, str]:
     """Return the path that is kept, the extra token or None, and its kind.
 
-    If end-of-text is on the path, the text ends with it.
+    If end-of-text is on the path, or a token that completes a stop string, the text ends with it.
+    tokens: the text before it.
     """
-    kept = [ids[i] for i in path]
-    if eos in kept:
-        return path[: kept.index(eos) + 1], None, "none"
+    ending = request.kept(tokens, [ids[i] for i in path])
+    if ending is not None:
+        return path[: len(ending)], None, "none"
     leaf = not tree.children(path[-1] if path else TEXT)
     return path, token, "bonus" if leaf else "correction"
 
@@ -118,8 +120,9 @@ def speculative_tree(target: TreeModel, drafter: TreeDrafter, prompt: list[int],
 
 
 def tree_rounds(target: TreeModel, drafter: TreeDrafter, prompt: list[int], max_new_tokens: int, *,
-                sampling: Sampling, rule: Rule | None = None, eos: int | None = None,
-                generator: Generator | None = None, trace: bool = False) -> Iterator[TreeRound]:
+                sampling: Sampling, rule: Rule | None = None, eos: Eos = None,
+                stop: Stop | None = None, generator: Generator | None = None,
+                trace: bool = False) -> Iterator[TreeRound]:
     """Decode one round at a time: `next(rounds)` drafts a tree, verifies it, and walks down.
 
     drafter: such as `CombDrafter(draft, depth=4, width=2)` of `decoding.drafters.tree`.
@@ -128,7 +131,7 @@ def tree_rounds(target: TreeModel, drafter: TreeDrafter, prompt: list[int], max_
     The other arguments are those of `speculative_rounds`. Raises ValueError for what cannot be
     served.
     """
-    request = new_request(target.config, prompt, max_new_tokens, sampling, eos, generator)
+    request = new_request(target.config, prompt, max_new_tokens, sampling, eos, generator, stop)
     check_vocabulary(drafter, target.config.n_vocab)
     if max_new_tokens == 0:
         return iter(())

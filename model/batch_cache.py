@@ -23,6 +23,7 @@ class BatchCache:
     """
 
     def __init__(self, memory: KVCache) -> None:
+        self.memory = memory
         self.layers = memory.layers  # of each layer (2, rows, n_head, capacity, d_head)
         self.lengths: list[int] = []
 
@@ -36,10 +37,8 @@ class BatchCache:
 
     def select(self, texts: list[int]) -> None:
         """Keep these texts only, in their old order: those after a gap are moved up."""
-        moves = [(b, old) for b, old in enumerate(texts) if b < old]
-        for layer in self.layers if moves else []:
-            for b, old in moves:
-                layer[:, b] = layer[:, old]
+        if texts != list(range(len(texts))):
+            self.memory.move_texts(texts)
         self.lengths = [self.lengths[b] for b in texts]
 
 
@@ -51,7 +50,7 @@ class BatchSlots(KVCache):
     """
 
     def __init__(self, cache: BatchCache, T: int, first: int) -> None:
-        self.layers = cache.layers
+        self.cache, self.first, self.layers = cache, first, cache.layers
         device, dtype = self.layers[0].device, self.layers[0].dtype
         B = len(cache.lengths) - first
         self.rows = slice(first, first + B)
@@ -89,14 +88,18 @@ def read_texts(model: Decoder, cache: BatchCache, unread: list[list[int]], last:
     """
     T = max(map(len, unread))
     ids = torch.tensor([new + [FILLER] * (T - len(new)) for new in unread], device=model.device)
-    slots = BatchSlots(cache, T, first)
-    positions = slots.positions.clamp(max=model.config.n_ctx - 1)  # a filler's may lie beyond
-    x = model.read(ids, positions, slots.mask, slots)  # (B, T, n_embd)
+    x = read_block(model, ids, BatchSlots(cache, T, first))  # (B, T, n_embd)
     for b, new in enumerate(unread, start=first):
         cache.lengths[b] += len(new)  # fillers do not count
     wanted = [(b, t) for b, n in enumerate(last) for t in range(len(unread[b]) - n, len(unread[b]))]
     texts, columns = torch.tensor(wanted, dtype=torch.long).view(-1, 2).T.to(x.device)
     return model.logits(x[texts, columns][None])[0]  # (sum of last, n_vocab)
+
+
+def read_block(model: Decoder, ids: Tensor, slots: BatchSlots) -> Tensor:
+    """Read T new tokens of every text, ids (B, T); return what the last block makes of them."""
+    positions = slots.positions.clamp(max=model.config.n_ctx - 1)  # a filler's may lie beyond
+    return model.read(ids, positions, slots.mask, slots)  # (B, T, n_embd)
 
 
 def admit(model: Decoder, cache: BatchCache, prompts: list[list[int]]) -> None:

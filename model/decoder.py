@@ -20,6 +20,10 @@ class Sizes(Protocol):
     @property
     def n_head(self) -> int: ...
     @property
+    def kv_heads(self) -> int: ...  # heads of keys and values, which heads of queries may share
+    @property
+    def n_embd(self) -> int: ...  # width of the residual stream
+    @property
     def d_head(self) -> int: ...  # width of a head
     @property
     def n_vocab(self) -> int: ...  # how many ids stand for a text
@@ -101,9 +105,12 @@ class Decoder(nn.Module):
 
         It is on the model's device and in its dtype. Raises ValueError for a negative capacity.
         """
-        config = self.config
-        return KVCache(config.n_layer, config.n_head, config.d_head, capacity, batch,
-                       self.device, self.dtype)
+        return KVCache(*self.cache_sizes, capacity, batch, self.device, self.dtype)
+
+    @property
+    def cache_sizes(self) -> tuple[int, int, int]:
+        """The number of layers, and of each the heads of keys, and their width."""
+        return self.config.n_layer, self.config.kv_heads, self.config.d_head
 
 
 class TiedHead(nn.Module):

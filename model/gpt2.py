@@ -8,36 +8,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.attention import attend
+from model.config import Config
 from model.decoder import Decoder, TiedHead
 from model.kv_cache import KVCache
 
 
 @dataclass(frozen=True)
-class GPT2Config:
-    """The numbers that make one GPT-2 different from another.
+class GPT2Config(Config):
+    """See `Config`."""
 
-    Raises ValueError for sizes no model can have.
-    """
-
-    n_layer: int
-    n_head: int
-    n_embd: int  # width of the residual stream; every head gets n_embd / n_head of it
-    n_vocab: int = 50257  # ids that stand for a text
-    n_ctx: int = 1024  # the most token ids the model can read at once
-    n_padding: int = 0  # rows of the embedding after those: some files have them, nothing uses them
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            least = 0 if name == "n_padding" else 1
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"{name} must be a whole number of at least {least}, not {value!r}")
-        if self.n_embd % self.n_head:
-            raise ValueError(f"n_embd {self.n_embd} is not divisible by n_head {self.n_head}")
-
-    @property
-    def d_head(self) -> int:
-        return self.n_embd // self.n_head
+    n_vocab: int = 50257
+    n_ctx: int = 1024
 
 
 OFFICIAL_CONFIGS = {
@@ -53,13 +34,13 @@ class Attention(nn.Module):
 
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
-        self.n_head = config.n_head
+        self.d_head = config.d_head
         self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd)
         self.c_proj = nn.Linear(config.n_embd, config.n_embd)
 
     def forward(self, x: Tensor, mask: Tensor | None, cache: KVCache | None, layer: int) -> Tensor:
-        B, T, n_embd = x.shape
-        qkv = self.c_attn(x).view(B, T, 3, self.n_head, n_embd // self.n_head)
+        B, T, _ = x.shape
+        qkv = self.c_attn(x).view(B, T, 3, -1, self.d_head)  # -1: n_head, or this process's share
         qkv = qkv.permute(2, 0, 3, 1, 4)  # (3, B, n_head, T, d_head)
         return self.c_proj(attend(qkv[0], qkv[1:], mask, cache, layer))  # (B, T, n_embd)
 

@@ -35,11 +35,16 @@ class KVCache:
         d_head). `length` itself moves only when every layer is written, with `extend`, so that a
         forward pass cut short leaves the cache as it was. Raises ValueError if they do not fit.
         """
+        self.check_room(kv.shape[3])
         end = self.length + kv.shape[3]
-        if end > self.capacity:
-            raise ValueError(f"the cache holds {self.capacity} positions, but {end} are needed")
         self.layers[layer].narrow(3, self.length, end - self.length).copy_(kv)
         return self.layers[layer].narrow(3, 0, end)
+
+    def check_room(self, n: int) -> None:
+        """Raise ValueError unless n more positions fit."""
+        end = self.length + n
+        if end > self.capacity:
+            raise ValueError(f"the cache holds {self.capacity} positions, but {end} are needed")
 
     def extend(self, n: int) -> None:
         """Count the n positions that every layer has stored."""
@@ -65,7 +70,18 @@ class KVCache:
             raise ValueError(f"rows {rows} are not among positions {length} to {self.length - 1}")
         end = length + len(rows)
         if rows != list(range(length, end)):
-            index = torch.tensor(rows, device=self.keys.device)
-            for memory in (self.keys, self.values):  # reading by index copies, so no row is lost
-                memory[:, :, :, length:end] = memory[:, :, :, index]
+            self.move_rows(rows, length)
         self.truncate(end)
+
+    def move_rows(self, rows: list[int], to: int) -> None:
+        """Put the keys and values of these positions in a row, from position `to` on."""
+        index = torch.tensor(rows, device=self.keys.device)
+        for memory in (self.keys, self.values):  # reading by index copies, so no row is lost
+            memory[:, :, :, to:to + len(rows)] = memory[:, :, :, index]
+
+    def move_texts(self, texts: list[int]) -> None:
+        """Put these sequences of the batch, in rising order, in the places 0, 1, ..."""
+        for layer in self.layers:
+            for b, old in enumerate(texts):
+                if b < old:
+                    layer[:, b] = layer[:, old]

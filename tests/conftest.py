@@ -62,6 +62,7 @@ def choose(monkeypatch):
 
         forget()
         monkeypatch.setattr(layouts, "choose", timed_choice)
+        monkeypatch.setattr(layouts, "on_intel", lambda: False)  # the same order everywhere
         return timed
 
     def forget():

@@ -98,8 +98,9 @@ def test_there_is_no_circle_among_folders(arrows):
 def test_only_programs_import_the_performance_code(arrows):
     users = {name for name, imported in arrows.items()
              if any(other.startswith(FAST) for other in imported) and not name.startswith(FAST)}
-    assert users == {"weights.fast", "decoding.cli.session", "decoding.bench.sweep",
-                     "decoding.bench.contestants", "decoding.bench.batch_table"}
+    assert users == {"weights.fast", "weights.processes.load", "weights.processes.graphs",
+                     "decoding.cli.session", "decoding.bench.sweep", "decoding.bench.contestants",
+                     "decoding.bench.batch_table", "decoding.bench.parallel_table"}
 
 
 def test_an_import_is_found_wherever_it_stands():

@@ -82,7 +82,7 @@ def check(name: str) -> tuple[bool, str]:
                          "too few to tell whether it loads right")
     what, text = (("Python", PLAIN_CODE) if "code" in name.lower() else
                   ("English", PLAIN_ENGLISH))
-    return check_loss(model, tokenizer.encode(text)[:n_ctx], f"plain {what}")
+    return check_loss(model, tokenizer.prompt(text)[:n_ctx], f"plain {what}")
 
 
 def check_room(model: "Decoder", name: str, known: "Known") -> None:

@@ -10,20 +10,26 @@ from typing import NamedTuple
 import torch
 
 from model import GPT2, Decoder, GPT2Config
-from model.families.gpt_neo import GPTNeo, GPTNeoConfig
-from model.families.gpt_neox import GPTNeoX, GPTNeoXConfig
-from model.families.llama import Llama, LlamaConfig
-from model.families.opt import OPT, OPTConfig
+from model.config import Config
+from model.families import (
+    OPT,
+    GPTNeo,
+    GPTNeoConfig,
+    GPTNeoX,
+    GPTNeoXConfig,
+    Llama,
+    LlamaConfig,
+    OPTConfig,
+)
 from model.meta import without_memory
+from model.split import Cut
 from weights.errors import WeightsError
 from weights.families import FAMILIES, Family
 from weights.tensors import FLOATS, TensorFile, open_weights
 
-MODELS = {  # by model_type: what its configuration and the model itself are
+MODELS: dict[str, tuple[type[Config], type[Decoder]]] = {  # by model_type
     "gpt2": (GPT2Config, GPT2), "gpt_neo": (GPTNeoConfig, GPTNeo), "opt": (OPTConfig, OPT),
-    "gpt_neox": (GPTNeoXConfig, GPTNeoX), "llama": (LlamaConfig, Llama),
-}
-Config = GPT2Config | GPTNeoConfig | OPTConfig | GPTNeoXConfig | LlamaConfig
+    "gpt_neox": (GPTNeoXConfig, GPTNeoX), "llama": (LlamaConfig, Llama)}
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Stored(NamedTuple):
     shape: list[int]
     dtype: str  # as safetensors calls it
     turned: bool  # whether nn.Linear has the matrix the other way round
+    cut: Cut | None = None  # which part of it is read; None for all of it
 
 
 def find_weights(checkpoint: Checkpoint, dtype: torch.dtype) -> tuple[Decoder, dict[str, Stored]]:

@@ -69,9 +69,11 @@ def add_machine_options(parser: argparse.ArgumentParser) -> None:
 
 def add_layout_option(parser: argparse.ArgumentParser) -> None:
     """Add --layout: how the weights lie in memory."""
-    parser.add_argument("--layout", choices=["auto", "plain", "strips", "onednn"], default="auto",
-        help="of the weights in memory: the best there is here, nn.Linear's, strips, or as the "
-             "library oneDNN wants them (default: %(default)s)")
+    parser.add_argument("--layout", default="auto",
+        choices=["auto", "plain", "rows", "strips", "onednn"],
+        help="of the weights in memory: the best there is here, nn.Linear's, the same with another "
+             "product for one token, strips, or as the library oneDNN wants them "
+             "(default: %(default)s)")
 
 
 def run_program(program: str, body: Callable[[], int | None], *,

@@ -22,3 +22,7 @@ class DownloadError(OSError):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.splitlines()))
+
+
+class ProcessLost(Exception):
+    """Say that another process of a model that is shared out has ended, or does not answer."""

@@ -4,7 +4,7 @@ import os
 import torch
 
 from model import Decoder
-from model.fast.layouts import layout_for
+from model.fast.layouts import give_head, layout_for
 from model.fast.packed import has_kernel
 from weights.checkpoint import find_weights, stored_dtype
 from weights.choices import Choices
@@ -17,7 +17,7 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
               tokens_per_pass: int = 5) -> Decoder:
     """Load a model for inference, straight from its file into the layout that is best here.
 
-    layout: "auto" for the best there is here, "plain" for nn.Linear, or "strips", "onednn".
+    layout: "auto" for the best there is here, "plain" for nn.Linear, or "rows", "strips", "onednn".
     tokens_per_pass: how many tokens it will read at once: gamma + 1 for a target, 1 for plain
         decoding, 2 for a draft.
 
@@ -27,7 +27,7 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
     model, weights = find_weights(checkpoint, dtype)  # first: time nothing if a file is no good
     found = layout_for(model, device, layout, tokens_per_pass, Choices())
     read_weights(weights, model, device, found.layer)
-    model.head = found.head()
+    give_head(model, found)
     return model.requires_grad_(False).eval()
 
 

@@ -39,15 +39,18 @@ def read_weights(weights: dict[str, Stored], model: Decoder, device: torch.devic
             for leaf, _ in part.named_parameters(recurse=False):
                 stored = weights[f"{name}.{leaf}"]
                 tensor = files[stored.path].read(stored.key)
+                if stored.cut is not None:  # nothing but this part of the file is touched
+                    tensor = stored.cut.take(tensor, stored.turned)
                 check_finite(tensor, stored.key, stored.path, dtype)
                 found[leaf] = tensor.T if stored.turned else tensor
             if layer is not None and isinstance(part, nn.Linear):
                 weight = desk[:found["weight"].numel()].view(part.weight.shape)
                 bias = found["bias"].to(dtype) if "bias" in found else None
                 model.set_submodule(name, layer(weight.copy_(found["weight"]), bias))
-            elif found:
-                part.load_state_dict({leaf: copy_of(tensor, device, dtype)
-                                      for leaf, tensor in found.items()}, assign=True)
+            else:
+                for leaf, tensor in found.items():
+                    own = copy_of(tensor, device, dtype)
+                    setattr(part, leaf, nn.Parameter(own, requires_grad=False))
 
 
 def size(part: nn.Module) -> int:

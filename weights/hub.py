@@ -1,5 +1,6 @@
 """Files of the Hugging Face hub: from its cache without touching the network, else by download."""
 import os
+from contextlib import suppress
 from multiprocessing import TimeoutError as MultiprocessingTimeout
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -56,13 +57,22 @@ def first_of(source: Path | Repository, *filenames: str) -> str | None:
 
 
 def is_on_hub(repository: Repository, filename: str) -> bool:
-    """Ask the hub whether there is such a file. Raises as `fetch` does."""
+    """Ask the hub whether there is such a file; its cache remembers that there is none.
+
+    Raises as `fetch` does.
+    """
+    from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError
 
+    if try_to_load_from_cache(repository.id, filename,
+                              revision=repository.revision) is _CACHED_NO_EXIST:
+        return False
     try:
         _wait_for_first_byte(repository, filename)
         return True
     except EntryNotFoundError:
+        with suppress(EntryNotFoundError):  # which is what it writes into the cache
+            hf_hub_download(repository.id, filename, revision=repository.revision)
         return False
     except Exception as error:  # as above
         raise _explain(error, repository, filename) from error

@@ -44,10 +44,10 @@ def find_checkpoint(name_or_path: str | os.PathLike) -> Checkpoint:
     if isinstance(source, Repository):  # the branch may move between two downloads
         source = Repository(source.id, path.parent.name)
     family, sizes = read_config(path)
+    n_rows = sizes.pop("n_rows")
+    n_vocab = count_tokens(source, family, n_rows)
     if "rope" in sizes:
         sizes["rope"] = Rope(**sizes["rope"])
-    n_rows = sizes.pop("n_rows")
-    n_vocab = count_tokens(source, n_rows)
     try:
         config = MODELS[family][0](**sizes, n_vocab=n_vocab, n_padding=n_rows - n_vocab)
     except ValueError as error:  # the sizes do not go together

@@ -36,4 +36,4 @@ def bind_threads() -> None:
 
 def describe_threads(n: int) -> str:
     """Return how many threads there are, and whether each keeps to a core of its own."""
-    return f"{n} threads" + (", a core each" if bound else "")
+    return f"{n} thread{'s' * (n != 1)}" + (", a core each" if bound else "")

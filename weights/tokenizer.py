@@ -1,30 +1,29 @@
-"""Tokenizers: byte pair encoding by tiktoken, with GPT-2's vocabulary or a smaller one like it.
+"""load_tokenizer: from a name to the tokenizer of a model.
 
-A vocabulary file has tiktoken's own format: a line for each token, its bytes in base64, a space,
-its rank, which is also its id. gpt2.tiktoken was made from OpenAI's vocab.bpe and encoder.json (MIT
-licence) with `tiktoken.load.data_gym_to_mergeable_bpe_ranks`, and has come out equal, byte for
-byte, to the r50k_base.tiktoken that OpenAI publishes. It is part of this project, so no tokenizer
-ever needs the network. Nothing here imports torch.
+A vocabulary file of this project has tiktoken's own format: a line for each token, its bytes in
+base64, a space, its rank, which is also its id. gpt2.tiktoken was made from OpenAI's vocab.bpe and
+encoder.json (MIT licence) with `tiktoken.load.data_gym_to_mergeable_bpe_ranks`, and has come out
+equal, byte for byte, to the r50k_base.tiktoken that OpenAI publishes. It is part of this project,
+so GPT-2's tokenizer never needs the network. Nothing here imports torch.
 """
 import base64
 import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
 
 import tiktoken
 
-from weights.config import read_config
+from weights.config import Ends, read_config, read_ends
+from weights.cuts import GPT2_PATTERN
 from weights.errors import WeightsError
 from weights.files import reading
-from weights.hub import fetch
+from weights.hub import find_file, first_of
+from weights.hub_vocabulary import read_tokenizer_json, read_vocab_and_merges
 from weights.registry import OFFICIAL, Repository, resolve
+from weights.vocabulary import Tokenizer
 
 END_OF_TEXT = "<|endoftext|>"
-# How text is cut into pieces before any merging: contractions, words, numbers, other signs, spaces.
-# GPT-2's pattern in the form tiktoken gives it: "++", which never gives back what it took, and
-# "\s++$" change no piece and only save time.
-GPT2_PATTERN = (r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++"""
-                r"""|\s++$|\s+(?!\S)|\s""")
 GPT2_FILE = Path(__file__).parent / "gpt2.tiktoken"
 SHA256 = {  # of the vocabularies that are part of this project, by file name, wherever they lie
     "gpt2.tiktoken": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
@@ -33,46 +32,76 @@ SHA256 = {  # of the vocabularies that are part of this project, by file name, w
 GPT2_N_VOCAB = 50257
 
 
-def load_tokenizer(name_or_path: str | os.PathLike) -> tiktoken.Encoding:
-    """Load a model's tokenizer: the one *.tiktoken file in its folder, else GPT-2's if it fits.
+def load_tokenizer(name_or_path: str | os.PathLike) -> Tokenizer:
+    """Load a model's tokenizer.
 
-    GPT-2's fits a model whose embedding has a row for each of its 50,257 tokens, and fewer than
-    1,024 more, which are padding. Of a repository of the hub only the number of rows is looked at.
+    It is the one *.tiktoken file in its folder; else GPT-2's, for a GPT-2 or a GPT-Neo whose
+    embedding has a row for each of its 50,257 tokens, and fewer than 1,024 more, which are padding;
+    else the one in tokenizer.json; else that in vocab.json and merges.txt.
 
-    Raises WeightsError if there is no vocabulary, or it does not fit the model; DownloadError if a
-    repository's config.json cannot be fetched.
+    Raises WeightsError if there is no vocabulary, it does not fit the model, or is of a kind that
+    is not known; DownloadError if a file cannot be fetched.
     """
     source = resolve(name_or_path)
     if isinstance(name_or_path, str) and name_or_path in OFFICIAL:
         return gpt2_tokenizer()
-    if isinstance(source, Repository):
-        file, config = None, fetch(source, "config.json")
-    else:
-        file, config = own_vocabulary(source), source / "config.json"
-    n_rows = read_config(config)[1]["n_rows"]
+    config = find_file(source, "config.json")
+    if isinstance(source, Repository):  # the branch may move between two downloads
+        source = Repository(source.id, config.parent.name)
+    family, sizes = read_config(config)
+    tokenizer = find_tokenizer(source, family, sizes["n_rows"])
+    if tokenizer is None:
+        where = source.id if isinstance(source, Repository) else source
+        raise WeightsError(f"{where} has {sizes['n_rows']} tokens and no vocabulary: no *.tiktoken "
+                           "file, no tokenizer.json, no vocab.json with merges.txt")
+    return tokenizer
+
+
+def find_tokenizer(source: Path | Repository, family: str, n_rows: int) -> Tokenizer | None:
+    """Return the tokenizer of a model with n_rows in its embedding; None if there is none.
+
+    Raises as `load_tokenizer` does.
+    """
+    file = None if isinstance(source, Repository) else own_vocabulary(source)
     if file is not None:
         tokenizer = read_vocabulary(file)
         check_fits(tokenizer.n_vocab, n_rows, file)
         return tokenizer
-    if not fits(GPT2_N_VOCAB, n_rows):
-        where = source.id if isinstance(source, Repository) else source
-        raise WeightsError(f"{where} has {n_rows} tokens, so its vocabulary is not GPT-2's; "
-                           "its folder needs a *.tiktoken file")
-    return gpt2_tokenizer()
+    if family in ("gpt2", "gpt_neo") and fits(GPT2_N_VOCAB, n_rows):
+        return gpt2_tokenizer()
+    there = first_of(source, "tokenizer.json", "merges.txt")
+    if there is None:
+        return None
+    path = find_file(source, there.replace("merges.txt", "vocab.json"))
+    if there == "merges.txt":
+        find_file(source, there)  # to lie beside it
+    with reading(path):
+        changed = path.stat().st_mtime_ns
+    tokenizer = read_once(path, changed, read_ends(find_file(source, "config.json")))
+    if tokenizer.n_vocab > n_rows:
+        raise WeightsError(f"{path} has {tokenizer.n_vocab} tokens, but the embedding only "
+                           f"{n_rows} rows")
+    return tokenizer
 
 
-def count_tokens(source: Path | Repository, n_rows: int) -> int:
+@lru_cache(maxsize=4)
+def read_once(path: Path, changed: int, ends: Ends) -> Tokenizer:
+    """Read a large vocabulary, which takes up to seconds and is asked for several times.
+
+    changed: when the file was; so one that was exchanged is read again.
+    """
+    read = read_vocab_and_merges if path.name == "vocab.json" else read_tokenizer_json
+    return read(path, ends)
+
+
+def count_tokens(source: Path | Repository, family: str, n_rows: int) -> int:
     """Return how many of the embedding's n_rows stand for a text; the rest is padding.
 
-    Where no vocabulary is known, all do. Raises WeightsError if the folder's own vocabulary is no
-    good or does not fit.
+    Where no vocabulary is known, all do. Raises WeightsError if the vocabulary is no good or does
+    not fit.
     """
-    file = None if isinstance(source, Repository) else own_vocabulary(source)
-    if file is None:
-        return GPT2_N_VOCAB if fits(GPT2_N_VOCAB, n_rows) else n_rows
-    n_vocab = len(read_ranks(file)) + 1
-    check_fits(n_vocab, n_rows, file)
-    return n_vocab
+    tokenizer = find_tokenizer(source, family, n_rows)
+    return n_rows if tokenizer is None else tokenizer.n_vocab
 
 
 def own_vocabulary(folder: Path) -> Path | None:
@@ -100,7 +129,7 @@ def check_fits(n_vocab: int, n_rows: int, file: Path) -> None:
                            f"{n_rows}; with padding it may be up to {n_vocab + 1023}")
 
 
-def gpt2_tokenizer() -> tiktoken.Encoding:
+def gpt2_tokenizer() -> Tokenizer:
     """Load the official GPT-2 vocabulary; `<|endoftext|>` is 50256.
 
     Raises WeightsError if the file is not the one committed.
@@ -108,30 +137,20 @@ def gpt2_tokenizer() -> tiktoken.Encoding:
     return read_vocabulary(GPT2_FILE)
 
 
-def encode(text: str, tokenizer: tiktoken.Encoding, allow_special: bool = False) -> list[int]:
-    """Return the ids of a text, in which <|endoftext|> is text like any other.
-
-    allow_special: it is the token.
-    Raises ValueError for a million spaces or line breaks in a row, which tiktoken's regular
-    expression cannot bear. (`encode_ordinary` would panic, beyond what Python can catch.)
-    """
-    try:
-        return tokenizer.encode(text, allowed_special="all" if allow_special else set(),
-                                disallowed_special=())
-    except ValueError as error:
-        raise ValueError("a text with a million spaces or line breaks in a row cannot be cut into "
-                         f"tokens ({error}); shorten them") from error
-
-
-def read_vocabulary(path: Path) -> tiktoken.Encoding:
+def read_vocabulary(path: Path) -> Tokenizer:
     """Read the tokenizer in a file: its tokens, `<|endoftext|>` after the last, GPT-2's pattern.
 
     Raises WeightsError as `read_ranks` does.
     """
-    ranks = read_ranks(path)
-    return tiktoken.Encoding(
-        path.stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks,
-        special_tokens={END_OF_TEXT: len(ranks)}, explicit_n_vocab=len(ranks) + 1)
+    return to_tokenizer(path.stem, read_ranks(path))
+
+
+def to_tokenizer(name: str, ranks: dict[bytes, int]) -> Tokenizer:
+    """Return a tokenizer of GPT-2's kind with these tokens, and `<|endoftext|>` after the last."""
+    end = len(ranks)
+    encoding = tiktoken.Encoding(name, pat_str=GPT2_PATTERN, mergeable_ranks=ranks,
+                                 special_tokens={})
+    return Tokenizer(encoding, range(end), (end,), special={END_OF_TEXT: end})
 
 
 def read_ranks(path: Path) -> dict[bytes, int]:
@@ -157,7 +176,7 @@ def read_ranks(path: Path) -> dict[bytes, int]:
     return ranks
 
 
-def vocabulary_difference(a: tiktoken.Encoding, b: tiktoken.Encoding) -> str | None:
+def vocabulary_difference(a: Tokenizer, b: Tokenizer) -> str | None:
     """Return the first difference between two vocabularies, in one line; None if there is none."""
     if a.n_vocab != b.n_vocab:
         return f"{a.n_vocab} tokens against {b.n_vocab}"
@@ -168,7 +187,7 @@ def vocabulary_difference(a: tiktoken.Encoding, b: tiktoken.Encoding) -> str | N
     return None
 
 
-def show_token(token: int, tokenizer: tiktoken.Encoding) -> str:
+def show_token(token: int, tokenizer: Tokenizer) -> str:
     """Return a token as it can be printed: quoted, spaces and line breaks visible.
 
     Half a character is shown as bytes.

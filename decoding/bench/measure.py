@@ -17,6 +17,7 @@ from decoding.result import Generation, Round, ratio
 from decoding.sampling import Sampling
 from decoding.shapes import shape
 from decoding.speculative import speculative_sampling, usual_rule
+from decoding.stopping import Eos
 from decoding.theory import expected_speedup
 from decoding.tree import speculative_tree
 from model import Decoder
@@ -30,7 +31,7 @@ class Pair:
 
     target: Decoder
     draft: Decoder
-    eos: int | None  # None: end-of-text stops nothing
+    eos: Eos  # None: end-of-text stops nothing
     seed: int
     name: Callable[[int], str]  # shows a token id as text
     alphas: dict[tuple, float | None] = field(default_factory=dict)  # of the last text

@@ -20,8 +20,8 @@ from weights.console import (
     whole,
 )
 from weights.memory import check_memory
+from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
-from weights.tokenizer import encode as to_ids
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
@@ -64,6 +64,8 @@ def make_parser() -> OneLineParser:
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
         help=f"of the sampled runs: {SAME_SEED} (default: 0)")
     add_machine_options(parser)
+    add("--processes", metavar="N", type=whole(1),
+        help="split the target over N processes of this machine (see decoding.generate)")
     add("--out", metavar="DIR",
         help="the folder for rows.jsonl, costs.json, tables.md and the plots (default: results)")
     add("--resume", action="store_true",
@@ -82,6 +84,7 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
     options = make_parser().parse_args(argv)
     options.command = shlex.join([*PROGRAM.split(), *argv])
     fill_in(options)
+    options.processes = processes(options)
     if options.prompts is None:
         texts = default_prompts(options.target)
     else:
@@ -118,13 +121,20 @@ def fill_in(options: argparse.Namespace) -> None:
         options.out = Path(options.out)
 
 
+def processes(options: argparse.Namespace) -> int | None:
+    """Return how many processes the target is split over. Raises ValueError if torchrun says it."""
+    if options.processes is not None and launched():
+        raise ValueError(f"torchrun has started {launched()} processes; leave out --processes")
+    return options.processes or launched() or None
+
+
 def encode(target: str, draft: str, texts: dict[str, str]) -> dict[str, list[int]]:
     """Return the ids of each prompt. Raises ValueError for models of different vocabularies."""
     tokenizer = load_tokenizer(target)
     difference = vocabulary_difference(tokenizer, load_tokenizer(draft))
     if difference:
         raise ValueError(f"{target} and {draft} have different vocabularies: {difference}")
-    return {kind: to_ids(text, tokenizer) for kind, text in texts.items()}
+    return {kind: tokenizer.prompt(text) for kind, text in texts.items()}
 
 
 def check_context(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:

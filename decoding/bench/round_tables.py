@@ -75,7 +75,8 @@ def account_of_rounds(model: Ours, small: Ours, task: Task,
     end = len(task.prompt) + options.tokens
 
     def begin():
-        request = Request(task.prompt, end, model.config.n_ctx, GREEDY, None, new_generator())
+        request = Request(task.prompt, end, model.config.n_ctx, GREEDY, frozenset(),
+                          new_generator())
         return decode(target, ModelDrafter(draft), request, FixedGamma(options.gamma),
                       accept_greedy, Observer(phases=True))
     return least_disturbed([take_account(begin, [target, draft], os.getpid())

@@ -24,19 +24,23 @@ from weights import load_fast, load_tokenizer
 from weights.console import pick_device
 from weights.fast import dtype_name, pick_dtype
 from weights.output import replacing
+from weights.processes.group import Group
+from weights.processes.load import load_leader
 from weights.terminal import tell
 from weights.tokenizer import show_token
 
 COSTS, TABLES = "costs.json", "tables.md"
 
 
-def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
+def sweep(options: argparse.Namespace, prompts: dict[str, list[int]],
+          group: Group | None = None) -> None:
     """Measure what is not measured yet, and write rows, costs, tables and plots into options.out.
 
+    group: the processes that the target is shared out among, if there are any.
     The tables also go to stdout. Raises ValueError for rows of other settings, NotLossless if
     greedy ids differ.
     """
-    pair, load_seconds = load(options)
+    pair, load_seconds = load(options, group)
     settings = read_settings(options, pair)
     rows = Rows(options.out / ROWS, settings)
     arms = all_arms(options.gammas, options.no_cache_arms, options.rules, options.trees)
@@ -60,9 +64,10 @@ def sweep(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
     tell(f"rows, tables and plots are in {options.out}")
 
 
-def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
+def tune(options: argparse.Namespace, prompts: dict[str, list[int]],
+         group: Group | None = None) -> None:
     """Find the best gamma by a short run that leaves no files. Print what it gains."""
-    pair, _ = load(options)
+    pair, _ = load(options, group)
     settings = read_settings(options, pair)
     costs = measure_costs(pair.target, pair.draft, max(options.gammas) + 1)
     tasks = all_tasks(prompts, options.lengths, options.temperatures)
@@ -74,7 +79,7 @@ def tune(options: argparse.Namespace, prompts: dict[str, list[int]]) -> None:
             print(best_gamma_line(rows, temperature, way))
 
 
-def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
+def load(options: argparse.Namespace, group: Group | None) -> tuple[Pair, dict[str, float]]:
     """Return both models, and the seconds that loading took, which are part of no other number.
 
     One target serves all arms, laid out for the default gamma. In a layout of its own, the plain
@@ -90,10 +95,12 @@ def load(options: argparse.Namespace) -> tuple[Pair, dict[str, float]]:
                                         ("draft", 2, "draft_layout")):
         layout = options.layout if options.layout != "auto" else recorded.get(name, "auto")
         started = perf_counter()
-        models[role] = load_fast(getattr(options, role), device, dtype, layout, tokens_per_pass)
+        how = (getattr(options, role), device, dtype, layout, tokens_per_pass)
+        models[role] = (load_leader(group, *how) if group is not None and role == "target" else
+                        load_fast(*how))
         seconds[role] = perf_counter() - started
     pair = Pair(models["target"], models["draft"],
-                eos=tokenizer.eot_token if options.eos else None, seed=options.seed,
+                eos=tokenizer.ends if options.eos else None, seed=options.seed,
                 name=lambda token: show_token(token, tokenizer))
     return pair, seconds
 
@@ -111,6 +118,7 @@ def read_settings(options: argparse.Namespace, pair: Pair) -> Row:
             "dtype": dtype_name(pair.target.dtype), "layout": layout_name(pair.target),
             "draft_layout": layout_name(pair.draft), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off",
+            **({} if options.processes is None else {"processes": options.processes}),
             **machine(pick_device(options.device))}
 
 

@@ -16,11 +16,16 @@ from decoding.drafters import Drafter, LookupDrafter
 from decoding.result import Generation, Round
 from model import Decoder
 from weights.console import out_of_memory
+from weights.processes.group import Group
 from weights.terminal import tell
 
 
-def run_batch(options: argparse.Namespace, lines: list[Line | BadLine]) -> int:
-    """Continue the prompt of every good line. Return the exit code: 2 if there is a bad one."""
+def run_batch(options: argparse.Namespace, lines: list[Line | BadLine],
+              group: Group | None = None) -> int:
+    """Continue the prompt of every good line. Return the exit code: 2 if there is a bad one.
+
+    group: the processes that the target is shared out among, if there are any.
+    """
     console = Console(options)
     good = [line for line in lines if isinstance(line, Line)]
     bad = [line for line in lines if isinstance(line, BadLine)]
@@ -31,7 +36,7 @@ def run_batch(options: argparse.Namespace, lines: list[Line | BadLine]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: console.note(message)
             with loading(options):
-                session = Session(options, good[0].prompt)
+                session = Session(options, good[0].prompt, group)
             console.say(f"{session.banner()}; {min(options.at_once, len(good))} texts at once")
             decode(session, good, answers)
     return 2 if bad else 0
@@ -72,7 +77,7 @@ def passes(session: Session, lines: list[Line]) -> Iterator[dict[int, Round]]:
     return batch_rounds(
         session.model, draft_of(session), [line.prompt.ids for line in lines],
         [line.max_new_tokens for line in lines], gamma=options.gamma or 0,
-        sampling=session.sampling, rule=session.rule, eos=session.eos,
+        sampling=session.sampling, rule=session.rule, eos=session.eos, stop=session.stop,
         generators=[session.generator(line.seed) for line in lines], at_once=options.at_once,
         continuous=True)
 

@@ -17,9 +17,8 @@ from weights.terminal import Wrap, columns, show_in_place, tell
 if TYPE_CHECKING:
     import argparse
 
-    import tiktoken
-
     from decoding.result import Round
+    from weights.vocabulary import Tokenizer
 
 
 class Console:
@@ -81,7 +80,7 @@ class Console:
             # On a terminal the key itself has ended the line.
             self.mid_line = not (self.waits and sys.stdin.isatty())
 
-    def explain(self, number: int, round: Round, tokenizer: tiktoken.Encoding) -> None:
+    def explain(self, number: int, round: Round, tokenizer: Tokenizer) -> None:
         """Print the round as a table: at once, or stage by stage, after an Enter each."""
         from decoding.cli.trace import explain  # imports torch
         from decoding.cli.tree_trace import explain_tree

@@ -4,6 +4,7 @@ Imports no torch.
 """
 import argparse
 import math
+import re
 import secrets
 import sys
 
@@ -20,6 +21,7 @@ from weights.console import (
     whole,
 )
 from weights.errors import WeightsError
+from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, resolve
 
 DEFAULT_PROMPT = "Once upon a time"
@@ -31,6 +33,19 @@ LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number
 def gamma(text: str) -> int | str:
     """Return how many tokens to draft, or "auto"; an argparse type."""
     return text if text == "auto" else whole(0, LARGEST_GAMMA)(text)
+
+
+def stop_string(text: str) -> str:
+    """Return a text that is not empty, escapes read; an argparse type."""
+    if text == "":
+        raise argparse.ArgumentTypeError("must not be empty")
+    return unescape(text)
+
+
+def unescape(text: str) -> str:
+    r"""Return a text with \n, \t and \\ replaced by what they stand for; an argparse type."""
+    escapes = {"n": "\n", "t": "\t", "\\": "\\"}
+    return re.sub(r"\\([nt\\])", lambda found: escapes[found[1]], text)
 
 
 def make_parser() -> OneLineParser:
@@ -83,7 +98,14 @@ def make_parser() -> OneLineParser:
     add_machine_options(parser)
     add("--compile", action="store_true",
         help="on CUDA: record the passes of both models once, and replay them as CUDA graphs")
+    add("--processes", metavar="N", type=whole(1),
+        help="split the target by its heads over N processes of this machine, each with a GPU of "
+             "its own if there are any: for a target larger than one device. On several machines "
+             "torchrun starts them. If one does not answer for a minute, the run ends")
     add("--no-cache", action="store_true", help="run both models without a key/value cache")
+    add("--stop", metavar="TEXT", action="append", type=stop_string,
+        help="end the text where TEXT begins, which is not printed; can be given several times; "
+             r"\n, \t and \\ are read as in Python")
     add("--ignore-eos", action="store_true",
         help="go on after an end-of-text, which is not printed")
     add("--allow-special", action="store_true",
@@ -140,6 +162,7 @@ def fill_in(options: argparse.Namespace, parser: OneLineParser) -> None:
     if sampled and options.mode != "baseline" and options.rule is None:
         options.rule = "token"
     options.trace = options.trace or options.step
+    options.processes = options.processes or launched() or None
     try:
         resolve(options.target)
         if options.mode != "baseline":

@@ -2,13 +2,12 @@
 import argparse
 from dataclasses import dataclass
 
-import tiktoken
-
 from decoding.cli.models import LOOKUP
 from weights.config import read_context
 from weights.errors import WeightsError
 from weights.files import read_bytes, to_text
-from weights.tokenizer import END_OF_TEXT, encode, load_tokenizer, vocabulary_difference
+from weights.tokenizer import load_tokenizer, vocabulary_difference
+from weights.vocabulary import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Prompt:
 
     text: str
     ids: list[int]
-    tokenizer: tiktoken.Encoding
+    tokenizer: Tokenizer
 
 
 def read_prompt(options: argparse.Namespace) -> Prompt:
@@ -27,13 +26,13 @@ def read_prompt(options: argparse.Namespace) -> Prompt:
     draft has another vocabulary.
     """
     tokenizer, n_ctx = shared_tokenizer(options), read_context(options.target)
-    most = n_ctx * max(len(END_OF_TEXT), *map(len, tokenizer.token_byte_values()))
+    most = n_ctx * max(map(len, tokenizer.token_byte_values()))
     text = read_text(options.prompt, options.prompt_file, most, f"which are more than {n_ctx} "
                      "tokens, and so more than the target's context")
     return as_prompt(text, tokenizer, options.allow_special, n_ctx)
 
 
-def shared_tokenizer(options: argparse.Namespace) -> tiktoken.Encoding:
+def shared_tokenizer(options: argparse.Namespace) -> Tokenizer:
     """Return the target's tokenizer. Raises WeightsError if the draft has another vocabulary."""
     tokenizer = load_tokenizer(options.target)
     if options.draft not in (None, LOOKUP):
@@ -44,10 +43,9 @@ def shared_tokenizer(options: argparse.Namespace) -> tiktoken.Encoding:
     return tokenizer
 
 
-def as_prompt(text: str, tokenizer: tiktoken.Encoding, allow_special: bool, n_ctx: int) -> Prompt:
+def as_prompt(text: str, tokenizer: Tokenizer, allow_special: bool, n_ctx: int) -> Prompt:
     """Encode a text. Raises ValueError if it is longer than the target's context, n_ctx."""
-    # An empty prompt is <|endoftext|>, which GPT-2 was trained to start from.
-    ids = encode(text, tokenizer, allow_special) or [tokenizer.eot_token]
+    ids = tokenizer.prompt(text, allow_special)
     if len(ids) > n_ctx:
         raise ValueError(f"the prompt has {len(ids)} tokens, but the target's context is "
                          f"{n_ctx}; shorten it")

@@ -3,12 +3,11 @@ import argparse
 import json
 from dataclasses import dataclass
 
-import tiktoken
-
 from decoding.cli.prompt import Prompt, as_prompt, shared_tokenizer
 from weights.config import read_context
 from weights.console import LARGEST_SEED
 from weights.files import parse_json, read_bytes
+from weights.vocabulary import Tokenizer
 
 KEYS = ("prompt", "max_new_tokens", "seed")
 LARGEST = 2**30  # bytes of a file
@@ -59,7 +58,7 @@ def read_lines(options: argparse.Namespace) -> list[Line | BadLine]:
 
 
 def read_line(number: int, line: bytes, options: argparse.Namespace,
-              tokenizer: tiktoken.Encoding, n_ctx: int) -> Line:
+              tokenizer: Tokenizer, n_ctx: int) -> Line:
     """Return what a line asks for. Raises ValueError if it cannot be served."""
     entry = {"max_new_tokens": options.max_new_tokens, "seed": None} | parse(line)
     if not isinstance(entry["prompt"], str):

@@ -3,6 +3,7 @@ import argparse
 from pathlib import Path
 
 from decoding.cli.models import LOOKUP
+from weights.processes.start import launched
 
 
 def refuse(options: argparse.Namespace) -> str | None:
@@ -29,12 +30,16 @@ def refuse(options: argparse.Namespace) -> str | None:
         return "--quiet prints nothing but the text, which what --rejected shows is no part of"
     if options.quiet and options.mode == "compare" and not options.json:
         return "--quiet would silence the comparison; add --json, or choose another --mode"
+    if options.rejected and options.stop:
+        return "--rejected shows tokens as they come; with --stop some wait: leave out one of them"
     if options.compile and options.no_cache:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
     if options.record is not None and not Path(options.record).absolute().parent.is_dir():
         return f"there is no folder for --record {options.record}; make it first"
     if options.record is not None and options.rule == "block":
         return "--record shows each token's own test; --rule block judges a draft as a whole"
+    if options.processes is not None and launched():
+        return f"torchrun has started {launched()} processes already; leave out --processes"
     if options.temperature == 0:
         for name in ("seed", "top_k", "top_p", "coupling", "rule"):
             if getattr(options, name) is not None:

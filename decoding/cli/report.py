@@ -50,6 +50,26 @@ def as_json(text: str, run: Generation) -> dict:
             "stats": run.stats()}
 
 
+def traffic_of(traffic: dict[str, int], rounds: int) -> dict:
+    """Return how often processes spoke to each other in a run, in all, per pass and per round.
+
+    The prefill is a pass, too.
+    """
+    return {**traffic,
+            "per_pass": {name: ratio(n, traffic["passes"]) for name, n in traffic.items()},
+            "per_round": {name: ratio(n, rounds) for name, n in traffic.items()}}
+
+
+def traffic_line(title: str, traffic: dict) -> str:
+    """Return the same in a line."""
+    each = traffic["per_round"]
+    if each["sums"] is None:
+        return f"{title}: no round, no sum over the processes"
+    return (f"{title}, per round: {each['sums']:.1f} sums over the processes, "
+            f"{each['sum_bytes'] / 1000:.1f} kB of each; {each['announcements']:.1f} "
+            f"announcements, {each['announced_bytes'] / 1000:.1f} kB")
+
+
 def reason(baseline: Generation, speculative: Generation, advice: str) -> str:
     """Explain the speed-up in one sentence: passes, and what a round cost and gave.
 

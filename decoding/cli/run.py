@@ -8,21 +8,34 @@ from pathlib import Path
 
 from decoding.cli.console import Console, loading
 from decoding.cli.prompt import Prompt
-from decoding.cli.report import advise, as_json, lossless, reason, speedup, table
+from decoding.cli.report import (
+    advise,
+    as_json,
+    lossless,
+    reason,
+    speedup,
+    table,
+    traffic_line,
+    traffic_of,
+)
 from decoding.cli.session import Session
 from decoding.cli.streaming import LEGEND, REJECTED, TextStream
-from decoding.compare import first_difference, identity_line
+from decoding.compare import identity_line
 from decoding.recording import write_recording
 from decoding.result import Generation, Round
+from weights.processes.group import Group
 
 
-def run(options: argparse.Namespace, prompt: Prompt) -> None:
-    """Load, decode and report as the options say."""
+def run(options: argparse.Namespace, prompt: Prompt, group: Group | None = None) -> None:
+    """Load, decode and report as the options say.
+
+    group: the processes that the target is shared out among, if there are any.
+    """
     console = Console(options)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: console.note(message)
         with loading(options):
-            session = Session(options, prompt)
+            session = Session(options, prompt, group)
         introduce(session, console)
         runs = decode(session, console)
         if options.record is not None:
@@ -39,7 +52,9 @@ def introduce(session: Session, console: Console) -> None:
     if console.color:
         console.say(LEGEND + f"   {REJECTED}" * session.options.rejected)
     if session.prompt.text == "":
-        console.say("the prompt is empty: starting from <|endoftext|>")
+        tokens = b"".join(map(session.prompt.tokenizer.decode_single_token_bytes,
+                              session.prompt.ids))
+        console.say(f"the prompt is empty: starting from {tokens.decode()}")
     if session.prompt.text.endswith(" "):
         console.say("note: the prompt ends in a space, but these models have it at the beginning "
                     "of the next word; without it they know better how to go on")
@@ -71,8 +86,8 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     """Run the rounds to their end, and write their text, and if asked the trace, as they come."""
     options, prompt = session.options, session.prompt
     done: list[Round] = []
-    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.eot_token, console.color,
-                      console.wrap, options.rejected)
+    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.ends, console.color,
+                      console.wrap, options.rejected, session.stop)
     if console.out is not None:
         console.echo(prompt.text)
     for round in console.stepwise(rounds) if options.step else rounds:
@@ -93,6 +108,9 @@ def report(session: Session, runs: dict[str, Generation], console: Console) -> d
     console.say("\n" + table(runs))
     result: dict = {"prompt": session.prompt.text, "settings": session.settings()}
     result |= {title: as_json(session.text_of(run.tokens), run) for title, run in runs.items()}
+    for title, traffic in session.traffic.items():
+        result[title]["traffic"] = traffic_of(traffic, len(runs[title].rounds))
+        console.say(traffic_line(title, result[title]["traffic"]))
     if len(runs) == 2:
         result |= compare(session, runs["baseline"], runs["speculative"], console)
     return result
@@ -108,10 +126,7 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
             console.say("the texts part: reading them again, token by token and in blocks")
-        block = (len(speculative.tokens) if session.options.no_cache else
-                 speculative.gamma + 1 if session.shape is None else session.shape.nodes + 1)
-        difference = first_difference(session.coupled(session.model), session.prompt.ids,
-                                      baseline.tokens, speculative.tokens, block)
+        difference = session.first_difference(baseline, speculative)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None
         if difference is not None:

@@ -1,6 +1,7 @@
 """The models and settings of one call of `python -m decoding.generate`, ready for both loops."""
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import cast
 
 import torch
@@ -9,23 +10,30 @@ from decoding.acceptance import accept_block
 from decoding.baseline import autoregressive_rounds
 from decoding.cli.models import LOOKUP
 from decoding.cli.prompt import Prompt
+from decoding.compare import Difference, first_difference
 from decoding.coupling import Coupled, SharedNoise
 from decoding.drafters import Drafter, LookupDrafter
 from decoding.drafters.tree import tree_drafter
 from decoding.feed import Model, TreeModel, Uncached
 from decoding.gamma import AdaptiveGamma, Gamma, most
 from decoding.random import new_generator
-from decoding.result import Round
+from decoding.result import Generation, Round
 from decoding.sampling import GREEDY, Sampling
 from decoding.shapes import shape
 from decoding.speculative import Rule, speculative_rounds, usual_rule
+from decoding.stop import Stop, text_of
+from decoding.stopping import Eos
 from decoding.tree import tree_rounds
 from model import Decoder
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import layout_name
+from model.leader import Leader
 from weights import WeightsError, load_fast
 from weights.console import pick_device
 from weights.fast import dtype_name, pick_dtype
+from weights.processes.graphs import LedGraphs
+from weights.processes.group import Group
+from weights.processes.load import load_leader
 from weights.threads import describe_threads
 from weights.tokenizer import show_token
 
@@ -35,11 +43,15 @@ class Session:
 
     sampling: how tokens are chosen, as the options say.
     loop_sampling: the same for the loops: with shared noise the best of logits that carry it.
+    group: the processes that the target is shared out among, if there are any.
+    traffic: how often they spoke to each other in each run.
     Raises ValueError for what turns out to make no sense.
     """
 
-    def __init__(self, options: argparse.Namespace, prompt: Prompt) -> None:
-        self.options, self.prompt = options, prompt
+    def __init__(self, options: argparse.Namespace, prompt: Prompt,
+                 group: Group | None = None) -> None:
+        self.options, self.prompt, self.group = options, prompt, group
+        self.traffic: dict[str, dict[str, int]] = {}
         self.device = pick_device(options.device)
         if options.compile:
             check_graphs(self.device)
@@ -57,8 +69,11 @@ class Session:
         self.target = self.ready(self.model, tokens_per_pass)
 
     def load(self, role: str, name: str, tokens_per_pass: int) -> Decoder:
+        how = (name, self.device, self.dtype, self.options.layout, tokens_per_pass)
         try:
-            return load_fast(name, self.device, self.dtype, self.options.layout, tokens_per_pass)
+            if self.group is not None and role == "target":
+                return load_leader(self.group, *how)
+            return load_fast(*how)
         except WeightsError as error:
             raise WeightsError(f"the {role}: {error}") from error
 
@@ -71,8 +86,10 @@ class Session:
     def ready(self, model: Decoder, tokens_per_pass: int) -> Model:
         """Return the model as the loops run it, up to so many tokens in one pass."""
         if self.options.compile:
-            n_ctx = len(self.prompt.ids) + self.options.max_new_tokens  # not all that there is
-            return self.coupled(Graphed(model, (1, tokens_per_pass), n_ctx))
+            sizes, needed = (1, tokens_per_pass), len(self.prompt.ids) + self.options.max_new_tokens
+            if self.group is not None and isinstance(model, Leader):
+                return self.coupled(LedGraphs(model, self.group, sizes, needed))
+            return self.coupled(Graphed(model, sizes, needed))
         return self.coupled(Uncached(model) if self.options.no_cache else model)
 
     def coupled(self, model: Model) -> Model:
@@ -100,26 +117,48 @@ class Session:
         return accept_block if self.options.rule == "block" else usual_rule(self.loop_sampling)
 
     @property
-    def eos(self) -> int | None:
-        return None if self.options.ignore_eos else self.prompt.tokenizer.eot_token
+    def eos(self) -> Eos:
+        return None if self.options.ignore_eos else self.prompt.tokenizer.ends
 
-    def baseline(self, max_new_tokens: int) -> Iterator[Round]:
-        return autoregressive_rounds(
+    @property
+    def stop(self) -> Stop | None:
+        strings = self.options.stop
+        return None if strings is None else Stop(strings, self.prompt.tokenizer)
+
+    def baseline(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
+        """Start the plain loop. seed: None takes the run's."""
+        return self.counted("baseline", autoregressive_rounds(
             self.target, self.prompt.ids, max_new_tokens, sampling=self.loop_sampling,
-            eos=self.eos, generator=self.generator())
+            eos=self.eos, stop=self.stop, generator=self.generator(seed)))
 
-    def speculative(self, max_new_tokens: int) -> Iterator[Round]:
+    def speculative(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
+        """Start the speculative loop. seed: None takes the run's."""
         assert self.draft is not None  # every mode but baseline has one
         if self.shape is not None:
-            return tree_rounds(
+            return self.counted("speculative", tree_rounds(
                 cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
                 self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
-                generator=self.generator(), trace=self.options.trace)
-        return speculative_rounds(
+                stop=self.stop, generator=self.generator(seed), trace=self.options.trace))
+        return self.counted("speculative", speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
-            generator=self.generator(),
-            trace=self.options.trace or self.options.record is not None)
+            stop=self.stop, generator=self.generator(seed),
+            trace=self.options.trace or self.options.record is not None))
+
+    def counted(self, title: str, rounds: Iterator[Round]) -> Iterator[Round]:
+        """Yield the same rounds; at their end note what the processes had to say meanwhile."""
+        before = None if self.group is None else replace(self.group.traffic)
+        yield from rounds
+        if before is not None and self.group is not None:
+            self.traffic[title] = asdict(self.group.traffic.since(before))
+
+    def first_difference(self, baseline: Generation,
+                         speculative: Generation) -> Difference | None:
+        """Return what the audit finds where two greedy texts part; None if they are the same."""
+        block = (len(speculative.tokens) if self.options.no_cache else
+                 speculative.gamma + 1 if self.shape is None else self.shape.nodes + 1)
+        return first_difference(self.coupled(self.model), self.prompt.ids, baseline.tokens,
+                                speculative.tokens, block)
 
     def settings(self) -> dict:
         """Return every option's value, and what `auto` and the defaults came to."""
@@ -142,14 +181,16 @@ class Session:
         graphs = ", CUDA graphs" if options.compile else ""
         threads = describe_threads(torch.get_num_threads())
         layout = layout_name(self.model)
+        spread = "" if self.group is None else f"{self.group.size} processes of "
         return (f"target {options.target}{draft}, {how}; {dtype_name(self.dtype)} on "
-                f"{self.device}, {threads}, layout {layout}{graphs}")
+                f"{self.device}, {spread}{threads}, layout {layout}{graphs}")
 
     def text_of(self, ids: list[int]) -> str:
-        """Return the text of new ids, without end-of-text; half a character is U+FFFD."""
-        tokenizer = self.prompt.tokenizer
-        ids = [token for token in ids if token != tokenizer.eot_token]
-        return tokenizer.decode(ids, errors="replace")
+        """Return the text of new ids, without end-of-text; half a character is U+FFFD.
+
+        A stop string is no part of it.
+        """
+        return text_of(ids, self.prompt.tokenizer, self.stop)
 
     def show(self, token: int) -> str:
         """Return a token as it can be printed."""

@@ -1,10 +1,12 @@
 """Text as it is committed: whole characters only, each token in the colour of its origin."""
 import codecs
 import re
+from collections.abc import Collection
 from typing import TextIO
 
 from decoding.cli.styles import RESET, STYLES
 from decoding.result import Round
+from decoding.stop import Stop
 from weights.terminal import Wrap
 
 LEGEND = (f"{STYLES['accepted']}accepted draft{RESET}   "
@@ -17,21 +19,26 @@ class TextStream:
     """Write tokens to `out` as text.
 
     A character whose bytes are spread over several tokens is written with the last of them, so that
-    what was written joins to exactly what one decode of all ids gives. `end_of_text` is never
-    written.
+    what was written joins to exactly what one decode of all ids gives. Of the
+    ids that end a text, `ends`, none is ever written.
     wrap: the terminal that `out` is. A word is then written when it is whole, so that lines end
     between words; None changes nothing.
     rejected: also show the tokens that were rejected, before the one that corrects them. They are
     no part of `text`.
+    stop: what may be the beginning of a stop string waits until it is known whether it is. What
+    belongs to one is never written.
     """
 
-    def __init__(self, out: TextIO | None, tokenizer, end_of_text: int, color: bool,
-                 wrap: Wrap | None = None, rejected: bool = False) -> None:
-        self.out, self.tokenizer, self.end_of_text = out, tokenizer, end_of_text
+    def __init__(self, out: TextIO | None, tokenizer, ends: Collection[int], color: bool,
+                 wrap: Wrap | None = None, rejected: bool = False,
+                 stop: Stop | None = None) -> None:
+        self.out, self.tokenizer, self.ends = out, tokenizer, ends
         self.color, self.wrap, self.rejected = color, wrap, rejected
         self.word: list[tuple[str, str]] = []  # characters not written yet, and their origin
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.text = ""
+        self.stop = stop
+        self.held: list[tuple[bytes, str]] = []  # bytes that wait, and their origin
 
     def write_round(self, round: Round) -> None:
         """Write what one round emitted."""
@@ -39,10 +46,28 @@ class TextStream:
             if self.rejected and i == round.accepted:
                 for thrown_away in round.drafted[i:round.tested]:
                     self.show_rejected(self.tokenizer.decode_single_token_bytes(thrown_away))
-            if token != self.end_of_text:
-                characters = self.decoder.decode(self.tokenizer.decode_single_token_bytes(token))
-                self.write(characters, "accepted" if i < round.accepted else round.kind)
+            if token not in self.ends:
+                self.hold(self.tokenizer.decode_single_token_bytes(token),
+                          "accepted" if i < round.accepted else round.kind)
         self.flush()
+
+    def hold(self, token: bytes, origin: str) -> None:
+        """Write what waited and a token, but for what may begin a stop string."""
+        self.held.append((token, origin))
+        data = b"".join(part for part, _ in self.held)
+        text = data if self.stop is None else self.stop.cut(data)
+        waits = self.stop is not None and text == data and self.stop.waiting(data)
+        self.release(len(text) - waits)
+        if text != data:
+            self.held = []  # the text has ended
+
+    def release(self, n: int) -> None:
+        """Write the first n of the bytes that wait."""
+        while n > 0:
+            (part, origin), rest = self.held[0], self.held[1:]
+            self.write(self.decoder.decode(part[:n]), origin)
+            self.held = ([(part[n:], origin)] if len(part) > n else []) + rest
+            n -= len(part)
 
     def show_rejected(self, token: bytes) -> None:
         """Write a token that is no part of the text. A line does not end where it says so."""
@@ -55,8 +80,9 @@ class TextStream:
     def close(self) -> None:
         """Write what is left of a character that never became whole, as a decode of all ids would.
 
-        That is U+FFFD.
+        That is U+FFFD. And what waited: no stop string came of it.
         """
+        self.release(sum(len(part) for part, _ in self.held))
         self.write(self.decoder.decode(b"", final=True), "bonus")
         self.end_word()
         self.flush()

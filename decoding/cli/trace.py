@@ -1,5 +1,4 @@
 """One round as a table, for whoever wants to see why each token was accepted or rejected."""
-import tiktoken
 from torch import Tensor
 
 from decoding.acceptance import residual
@@ -19,9 +18,10 @@ from decoding.cli.table import (
 from decoding.observer import Trace
 from decoding.result import Round
 from weights.tokenizer import show_token
+from weights.vocabulary import Tokenizer
 
 
-def explain(number: int, round: Round, tokenizer: tiktoken.Encoding, stage: int = VERDICT,
+def explain(number: int, round: Round, tokenizer: Tokenizer, stage: int = VERDICT,
             look: Look = PLAIN) -> str:
     """Return a table with a line for each drafted token; last the extra token, caches and times.
 
@@ -86,7 +86,7 @@ def sampled_answers(drafted: list[int], trace: Trace, u: Tensor, look: Look) -> 
             *tests, numbers("u", u.tolist(), "", TARGET)]
 
 
-def greedy_answers(drafted: list[int], trace: Trace, tokenizer: tiktoken.Encoding) -> list[Column]:
+def greedy_answers(drafted: list[int], trace: Trace, tokenizer: Tokenizer) -> list[Column]:
     """Return the columns of tests that no chance decides."""
     choices = trace.p.argmax(-1).tolist()[:len(drafted)]
     leads = []
@@ -99,7 +99,7 @@ def greedy_answers(drafted: list[int], trace: Trace, tokenizer: tiktoken.Encodin
             numbers("lead", leads, "", TARGET)]
 
 
-def outcome(round: Round, rest: Tensor | None, tokenizer: tiktoken.Encoding, stage: int,
+def outcome(round: Round, rest: Tensor | None, tokenizer: Tokenizer, stage: int,
             look: Look) -> list[str]:
     """Return what is said below the table: the extra token, the caches, and the times.
 
@@ -120,7 +120,7 @@ def outcome(round: Round, rest: Tensor | None, tokenizer: tiktoken.Encoding, sta
     return lines + labelled("caches", caches, look) + labelled("time", times, look)
 
 
-def most_likely(row: Tensor, tokenizer: tiktoken.Encoding, n: int = 4) -> list[str]:
+def most_likely(row: Tensor, tokenizer: Tokenizer, n: int = 4) -> list[str]:
     """Return the n largest entries of a row of probabilities."""
     values, ids = row.topk(min(n, int((row > 0).sum())))
     return [f"{show_token(token, tokenizer)} {short(value)}"

@@ -1,7 +1,6 @@
 """One round over a tree as a table: the candidates of each position, and which one was kept."""
 from typing import NamedTuple
 
-import tiktoken
 import torch
 from torch import Tensor
 
@@ -13,6 +12,7 @@ from decoding.result import Round
 from decoding.tree import TreeRound, TreeTrace
 from decoding.walks import without
 from weights.tokenizer import show_token
+from weights.vocabulary import Tokenizer
 
 
 class Candidate(NamedTuple):
@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
     u: float | None
 
 
-def explain_tree(number: int, round: Round, tokenizer: tiktoken.Encoding, stage: int = VERDICT,
+def explain_tree(number: int, round: Round, tokenizer: Tokenizer, stage: int = VERDICT,
                  look: Look = PLAIN) -> str:
     """Return a table with a line for each candidate, and what `explain` says below.
 

@@ -132,7 +132,9 @@ class ReaderConfig(ToyConfig):
 
     n_layer: int = 1
     n_head: int = 1
+    kv_heads: int = 1
     d_head: int = 1
+    n_embd: int = 1
 
 
 class Untouchable:

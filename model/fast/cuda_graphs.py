@@ -7,6 +7,7 @@ pass: the ids, their positions, and the mask, which says how much of the cache c
 """
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -20,14 +21,20 @@ class Graphed:
 
     tokens_per_pass: the sizes of block that are recorded. A block of another size is filled up to
         the next of them. Trees are not recorded: `--tree` refuses `--compile`.
+    n_ctx: the context that is needed, if less than the model's; the cache is as large, and every
+        step looks at all of it.
 
     On a device without CUDA graphs the same fixed shapes run unrecorded, which is good for tests
     only. A graph always uses the same memory. So there is a single cache, with room for the whole
     context and for the filling, and `new_cache` empties it.
     """
 
-    def __init__(self, model: Decoder, tokens_per_pass: tuple[int, ...]) -> None:
+    def __init__(self, model: Decoder, tokens_per_pass: tuple[int, ...],
+                 n_ctx: int | None = None) -> None:
         self.model, self.config = model, model.config
+        if n_ctx is not None:
+            self.config = replace(  # every configuration is a dataclass
+                self.config, n_ctx=min(n_ctx, self.config.n_ctx))  # type: ignore[type-var]
         capacity = self.config.n_ctx + max(tokens_per_pass)
         capacity = -(-capacity // 8) * 8  # a multiple of 8, which fast attention asks of a mask
         self.cache = model.new_cache(capacity)
@@ -48,9 +55,7 @@ class Graphed:
         """
         T = tokens.shape[1]
         size = next((n for n in self.blocks if n >= T), None)
-        if cache not in (None, self.cache):
-            raise ValueError("this cache is no longer in use: "
-                             "there is one, and new_cache was called again")
+        self.check_cache(cache)
         if cache is None or size is None:
             return self.model.forward(tokens, cache, last)
         last = T if last is None else last
@@ -59,6 +64,12 @@ class Graphed:
         cache.extend(T)
         # (1, last, n_vocab), a copy, since the next replay overwrites the original
         return logits[:, T - last:T].clone()
+
+    def check_cache(self, cache: KVCache | None) -> None:
+        """Raise ValueError for an old cache."""
+        if cache not in (None, self.cache):
+            raise ValueError("this cache is no longer in use: "
+                             "there is one, and new_cache was called again")
 
 
 class FixedBlock:

@@ -18,13 +18,17 @@ from torch import Tensor, nn
 from model.decoder import Decoder, TiedHead
 from model.fast.onednn import OneDNNLinear, order_for
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
+from model.fast.packed import on_intel
+from model.fast.rows import RowHead, RowLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
-PLAIN, STRIPS, ONEDNN = "plain", "strips", "onednn"
-LAYOUTS = ("auto", PLAIN, STRIPS, ONEDNN)
-NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, StripLinear: STRIPS, OneDNNLinear: ONEDNN}
-HEADS = {head.__name__: head for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead)}
+PLAIN, ROWS, STRIPS, ONEDNN = "plain", "rows", "strips", "onednn"
+LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, ONEDNN)
+NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, RowLinear: ROWS, StripLinear: STRIPS,
+                                     OneDNNLinear: ONEDNN}
+HEADS = {head.__name__: head
+         for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead, RowHead)}
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
 LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
@@ -39,7 +43,7 @@ class Layout:
     """Which layer class and which output head a model uses."""
 
     layer: MakeLayer | None  # layer(weight, bias) builds a layer; None means nn.Linear
-    head: type[TiedHead]
+    head: type[TiedHead] | None  # None for a model whose output head is a layer of its own
 
 
 def layout_name(model: nn.Module) -> str:
@@ -64,8 +68,14 @@ def pack(model: Decoder, layout: str = "auto", tokens_per_pass: int = 5) -> Deco
         for name in list(layers):
             layer = layers.pop(name)  # only the model holds it: replacing it frees its memory
             model.set_submodule(name, found.layer(layer.weight, layer.bias))
-    model.head = found.head()
+    give_head(model, found)
     return model
+
+
+def give_head(model: Decoder, layout: Layout) -> None:
+    """Replace the model's output head by the layout's, if it is one without weights."""
+    if layout.head is not None:
+        model.head = layout.head()
 
 
 def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
@@ -87,8 +97,9 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
     if tokens_per_pass < 1:
         raise ValueError(f"tokens_per_pass must be at least 1, not {tokens_per_pass}")
     on_cpu = torch.device(device).type == "cpu"
+    tied = isinstance(getattr(model, "head", None), TiedHead)
     if layout == PLAIN or (layout == "auto" and not on_cpu):
-        return Layout(None, TiedHead)
+        return Layout(None, TiedHead if tied else None)
     tokens = tokens_per_pass if tokens_per_pass <= MOST_TOKENS else 1
     there = layers_by_preference(model, tokens) if on_cpu else {}
     if layout == "auto":
@@ -97,21 +108,44 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
         dtype = str(model.dtype).removeprefix("torch.")
         raise ValueError(f"there is no layout {layout} for {dtype} on this {device}; "
                          "take auto or plain")
-    return Layout(there[layout], choose_head(model.embedding, layout, tokens, choices))
+    head = choose_head(model.embedding, layout, tokens, choices) if tied else None
+    return Layout(outside_too(model, layout, there[layout]), head)
+
+
+def outside_too(model: Decoder, layout: str, in_blocks: MakeLayer | None) -> MakeLayer | None:
+    """Return what builds all of a model's linear layers: those outside its blocks in another way.
+
+    An output head with weights of its own is far larger than a layer. To ask oneDNN how it wants
+    it would take twice its memory.
+    """
+    if layout != ONEDNN or in_blocks is None:
+        return in_blocks
+    shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
+    outside: MakeLayer = StripLinear if model.dtype == torch.float32 else RowLinear
+    if all(layer.weight.shape in shapes for layer in linear_layers(model)):
+        return in_blocks
+
+    def build(weight: Tensor, bias: Tensor | None) -> nn.Module:
+        return (in_blocks if weight.shape in shapes else outside)(weight, bias)
+
+    return build
 
 
 def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | None]:
     """Return, by name, what builds the layers of each layout there is here, the preferred first."""
     shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
     size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
-    if model.dtype in (torch.bfloat16, torch.float16):
-        order = [ONEDNN, PLAIN, STRIPS]
-    elif tokens >= 3 and size >= LARGE:
-        order = [ONEDNN, STRIPS, PLAIN]
+    blocks = tokens >= 3 and size >= LARGE
+    if model.dtype == torch.bfloat16:
+        order = [ONEDNN, ROWS, PLAIN, STRIPS] if blocks else [ROWS, PLAIN, ONEDNN, STRIPS]
+    elif model.dtype == torch.float16:
+        order = [ONEDNN, PLAIN, ROWS, STRIPS] if blocks else [PLAIN, ONEDNN, ROWS, STRIPS]
+    elif on_intel():
+        order = [STRIPS, ONEDNN, PLAIN, ROWS] if blocks else [PLAIN, STRIPS, ONEDNN, ROWS]
     else:
-        order = [STRIPS, ONEDNN, PLAIN]
-    builders = {STRIPS: StripLinear, PLAIN: None,
-                ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
+        order = [ONEDNN, STRIPS, PLAIN, ROWS] if blocks else [STRIPS, ONEDNN, PLAIN, ROWS]
+    builders = {STRIPS: partial(StripLinear, width=32 if on_intel() else 16), PLAIN: None,
+                ROWS: RowLinear, ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
     try:
         for n_out, n_in in shapes:
             order_for(n_out, n_in, model.dtype, tokens)
@@ -125,8 +159,8 @@ def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: in
                   choices: Choices) -> str:
     """Return the name of the layout for a model of these shapes.
 
-    Takes about half a second for GPT-2 Large, and memory for four of its blocks; for a small model,
-    four times SAMPLE bytes.
+    Takes about half a second for GPT-2 Large, and memory for five of its blocks; for a small model,
+    five times SAMPLE bytes.
     """
     shapes = [tuple(layer.weight.shape) for layer in linear_layers(blocks_of(model)[0])]
     key = f"layers {shapes}, {model.dtype}, {tokens} tokens"
@@ -171,10 +205,14 @@ def choose_head(embedding: Tensor, layout: str, tokens: int, choices: Choices) -
 
 def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str]:
     """Return the names of the heads there are here, the preferred one first."""
-    if embedding.dtype != torch.float32:
+    if embedding.dtype == torch.bfloat16:
+        order = [RowHead, TurnedHead, TiedHead, OneTokenHead, ConvolvedHead]
+    elif embedding.dtype == torch.float16:
         order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
     elif tokens >= 3 and embedding.nbytes >= LARGE:
         order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
+    elif on_intel():
+        order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
     else:
         order = [OneTokenHead, TurnedHead, TiedHead, ConvolvedHead]
     if layout == PLAIN:  # it may be trained, converted and moved, so it gets no head that may not

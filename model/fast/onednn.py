@@ -60,12 +60,12 @@ class OneDNNLinear(PackedLinear):
             return multiply(x, self.strips, self.biases, len(self.bias))
         if N > most:
             parts = [self(part) for part in x.reshape(1, N, -1).split(most, dim=1)]
-            return torch.cat(parts, dim=1).view(*x.shape[:-1], -1)
+            return torch.cat(parts, dim=1).view(*x.shape[:-1], len(self.bias))
         size = next(size for size in self.sizes if size >= N)
         if N < size:  # add rows that nobody reads
             rows = F.pad(x.reshape(1, N, -1), (0, 0, 0, size - N))
-            return convolve(rows, self.weight, self.bias)[:, :N].reshape(*x.shape[:-1], -1)
-        return convolve(x, self.weight, self.bias).reshape(*x.shape[:-1], -1)
+            return convolve(rows, self.weight, self.bias)[:, :N].reshape(*x.shape[:-1], len(self.bias))
+        return convolve(x, self.weight, self.bias).reshape(*x.shape[:-1], len(self.bias))
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,4 +1,8 @@
 """What packed linear layers share: inference only, and a copy is an nn.Linear again."""
+import platform
+from functools import cache
+from pathlib import Path
+
 import torch
 from torch import Tensor, nn
 
@@ -58,3 +62,11 @@ def has_kernel(dtype: torch.dtype) -> bool:
     except AttributeError:  # not in this PyTorch, which then has no such kernel either
         return False
     return dtype in (torch.float32, torch.float64)
+
+
+@cache
+def on_intel() -> bool:
+    """Return whether the processor is Intel's, for which MKL, a library inside PyTorch, is made."""
+    cpuinfo = Path("/proc/cpuinfo")  # Linux; elsewhere Python's own answer names the maker, too
+    name = cpuinfo.read_text() if cpuinfo.exists() else platform.processor()
+    return "GenuineIntel" in name and torch.backends.mkl.is_available()

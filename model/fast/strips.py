@@ -1,25 +1,23 @@
 """A linear layer whose weight is cut into strips.
 
-A strip holds WIDTH of the outputs and lies in memory as (n_in, WIDTH): for one input after the
-other, the WIDTH weights that it is multiplied by, which a few vector instructions do at once. The
-product is one small product for each strip, all in one call of PyTorch, which reads the memory from
-front to back.
+A strip holds `width` of the outputs and lies in memory as (n_in, width): for one input after the
+other, the weights that it is multiplied by, which a few vector instructions do at once. The product
+is one small product for each strip, all in one call of PyTorch, which reads the memory from front
+to back.
 """
 import torch
 from torch import Tensor
 
 from model.fast.packed import PackedLinear
 
-WIDTH = 16
-
 
 class StripLinear(PackedLinear):
-    """nn.Linear for inference, in strips of WIDTH outputs."""
+    """nn.Linear for inference, in strips of `width` outputs."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        strips = cut(weight.detach(), WIDTH)  # (n_strips, n_in, WIDTH)
+    def __init__(self, weight: Tensor, bias: Tensor | None, width: int = 16) -> None:
+        strips = cut(weight.detach(), width)  # (n_strips, n_in, width)
         super().__init__(strips.clone(memory_format=torch.contiguous_format), bias, len(weight))
-        self.biases = cut(self.bias[:, None], WIDTH)  # (n_strips, 1, WIDTH)
+        self.biases = cut(self.bias[:, None], width)  # (n_strips, 1, width)
 
     def to_plain(self) -> Tensor:
         return self.weight.transpose(1, 2).flatten(0, 1)[:len(self.bias)]  # (n_out, n_in)
@@ -50,5 +48,5 @@ def multiply(x: Tensor, strips: Tensor, biases: Tensor, n_out: int) -> Tensor:
     rows = rows.expand(len(strips), -1, -1)
     y = torch.baddbmm(biases, rows, strips)  # (n_strips, N, width)
     y = y if y.shape[1] == 1 else y.transpose(0, 1)
-    y = y.reshape(*x.shape[:-1], -1)  # (..., n_strips * width)
+    y = y.reshape(*x.shape[:-1], strips.shape[0] * strips.shape[2])  # (..., n_strips * width)
     return y if y.shape[-1] == n_out else y[..., :n_out]

@@ -13,13 +13,14 @@ from decoding.svg import EDGE, MARKS, WIDTH, wrap
 from weights import load_tokenizer
 
 TOKENIZER = load_tokenizer("tales-large")
+BYTES = [TOKENIZER.token_byte_values().index(bytes([byte])) for byte in range(256)]
 END = TOKENIZER.eot_token
 STORED = Path(__file__).parents[2] / "tutorials" / "run.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def ids(text):
-    return [TOKENIZER.encode_single_token(bytes([byte])) for byte in text.encode()]
+    return [BYTES[byte] for byte in text.encode()]
 
 
 def a_round(drafted, accepted, extra, kind):

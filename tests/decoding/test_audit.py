@@ -79,8 +79,8 @@ def keep_a_stale_row():
 def skip_the_bonus():
     right = speculative.settle
 
-    def settle(numbers, eos):
-        ids, kept, extra, kind = right(numbers, eos)
+    def settle(numbers, request, tokens):
+        ids, kept, extra, kind = right(numbers, request, tokens)
         return ids, kept, ids[-1] if kind == "bonus" and ids else extra, kind
 
     return patch.object(speculative, "settle", settle)

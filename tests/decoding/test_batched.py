@@ -172,7 +172,7 @@ def test_nothing_to_do():
     ([[1]], {"gamma": -1}, "gamma must be a whole number of at least 0"),
     ([[1]], {"gamma": AdaptiveGamma()}, "gamma must be a whole number of at least 0"),
     ([[1]], {"at_once": 0}, "at_once must be at least 1"),
-    ([[1]], {"eos": 24}, "eos must be one id"),
+    ([[1]], {"eos": 24}, "eos must be one or several ids"),
     ([[1]], {"draft": HashDecoder(HashModel(1))}, "the draft has 3 tokens"),
 ])
 def test_what_is_refused(prompts, options, words):

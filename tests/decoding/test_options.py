@@ -89,6 +89,7 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--prompts-file", "."], "cannot read the prompts file .: Is a directory"),
     (["--prompts-file", os.devnull], f"the prompts file {os.devnull} has no prompt"),
     (["--two\nlines"], "unrecognized arguments: --two lines"),
+    (["--processes", "0"], "--processes: must be a whole number of at least 1"),
     (["--mode", "both"], "'both'"),
     (["--device", "tpu"], "'tpu'"),
     (["--dtype", "int8"], "'int8'"),
@@ -182,7 +183,8 @@ TESTS = Path(__file__).parents[1]
 
 def test_every_option_is_tried():
     names = ["decoding/test_generate.py", "decoding/test_prompts_file.py",
-             "decoding/test_recording.py", "decoding/test_report.py", "decoding/test_streaming.py",
+             "decoding/test_recording.py", "decoding/test_report.py", "decoding/test_stop.py",
+             "decoding/test_streaming.py", "decoding/test_processes_end.py",
              "model/test_cuda_graphs.py"]
     tests = "".join((TESTS / name).read_text(encoding="utf-8") for name in names)
     untried = [option for option in OPTIONS if f'"{option}"' not in tests]
@@ -196,7 +198,8 @@ def test_what_is_left_open_is_filled_in():
         "tree": None, "max_new_tokens": 200, "temperature": 0.8, "top_k": None, "top_p": None,
         "rule": "token", "coupling": None, "seed": 7,
         "device": "auto", "dtype": "float32", "layout": "auto", "compile": False,
-        "no_cache": False, "ignore_eos": False, "allow_special": False, "trace": False,
+        "processes": None, "no_cache": False, "stop": None, "ignore_eos": False,
+        "allow_special": False, "trace": False,
         "step": False, "rejected": False, "record": None, "json": False, "color": "auto",
         "quiet": False, "list_models": False}
     assert parse(["--target", "gpt2-large"]).draft == parse(["--target", "gpt2-xl"]).draft == "gpt2"

@@ -18,7 +18,9 @@ from weights import load_model
 
 PROGRAMS = ["decoding.generate", "decoding.benchmark", "decoding.animation",
             "decoding.bench.transformers", "decoding.bench.llama_cpp", "decoding.bench.round",
-            "decoding.bench.batches", "decoding.bench.counting", "weights.train", "weights.check"]
+            "decoding.bench.batches", "decoding.bench.parallel", "decoding.bench.counting",
+            "decoding.evaluate",
+            "weights.train", "weights.check"]
 
 
 def run(capsys, module, *arguments):
@@ -154,6 +156,7 @@ sys.exit(__import__(program, fromlist=["main"]).main())
     ("decoding.bench.transformers", "torch", ""),
     ("decoding.bench.batches", "tiktoken", ""),
     ("decoding.bench.batches", "torch", ""),
+    ("decoding.bench.parallel", "torch", ""),
     ("decoding.bench.round", "torch", ""),
     ("decoding.bench.counting", "torch", "OUT/new"),
     ("weights.train", "tiktoken", "README.md --out OUT/new"),

@@ -26,8 +26,8 @@ SHORT = ["--max-new-tokens", 20, "Once"]
 SAMPLED = ["--temperature", 1, "--seed", 7]
 OPTIONS = {"prompt_file", "prompts_file", "at_once", "target", "draft", "mode", "gamma", "tree",
            "max_new_tokens", "temperature", "top_k", "top_p", "rule", "coupling", "seed", "device",
-           "dtype", "layout", "compile", "no_cache", "ignore_eos", "allow_special", "trace", "step",
-           "rejected", "record", "json", "color", "quiet"}
+           "dtype", "layout", "compile", "processes", "no_cache", "stop", "ignore_eos",
+           "allow_special", "trace", "step", "rejected", "record", "json", "color", "quiet"}
 STATS = {"rounds", "new_tokens", "drafted", "tested", "accepted", "corrections", "bonuses", "cut",
          "histogram", "accepted_per_drafted", "accepted_per_tested", "tokens_per_round",
          "prefill_seconds", "decode_seconds", "tokens_per_second"}

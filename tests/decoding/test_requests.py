@@ -50,9 +50,9 @@ def test_max_new_tokens_is_a_whole_number(loop, n):
         loop([1, 2], n)
 
 
-@pytest.mark.parametrize("eos", [[3], 3.0, "3", True, -1, N_VOCAB], ids=repr)
-def test_eos_is_one_id(loop, eos):
-    with pytest.raises(ValueError, match=rf"^eos must be one id of the model's {N_VOCAB} tokens"):
+@pytest.mark.parametrize("eos", [[3.0], 3.0, "3", True, -1, N_VOCAB, [1, N_VOCAB]], ids=repr)
+def test_eos_is_an_id_or_several(loop, eos):
+    with pytest.raises(ValueError, match=rf"^eos must be one or several ids .* {N_VOCAB} tokens"):
         loop([1, 2], 5, eos=eos)
 
 

@@ -14,6 +14,7 @@ from weights import load_tokenizer
 from weights.terminal import Wrap
 
 TOKENIZER = load_tokenizer("tales-small")
+BYTES = [TOKENIZER.token_byte_values().index(bytes([byte])) for byte in range(256)]
 END_OF_TEXT = TOKENIZER.eot_token
 TEXT = "naïve 日本語 😀 👩‍👩‍👧 \r\n\x00 مرحبا the end"
 COLORS = re.compile(r"\033\[[\d;]*m")
@@ -21,7 +22,7 @@ COLORS = re.compile(r"\033\[[\d;]*m")
 
 def as_bytes(data):
     """One token for each byte, so that a character is spread over as many as it can be."""
-    return [TOKENIZER.encode_single_token(bytes([byte])) for byte in data]
+    return [BYTES[byte] for byte in data]
 
 
 def cut(ids, numbers):
@@ -37,7 +38,7 @@ def cut(ids, numbers):
 def stream(rounds, color=False):
     """What was written after each round, and after the end."""
     out = io.StringIO()
-    text = TextStream(out, TOKENIZER, END_OF_TEXT, color)
+    text = TextStream(out, TOKENIZER, [END_OF_TEXT], color)
     seen = []
     for round in rounds:
         text.write_round(round)
@@ -97,9 +98,9 @@ def test_the_colour_says_where_a_token_came_from():
 ])
 @pytest.mark.parametrize("wrap", [None, 80])
 def test_what_was_rejected_is_shown_and_is_no_part_of_the_text(color, shown, wrap):
-    the, [b, line] = TOKENIZER.encode_single_token(" the"), as_bytes(b"b\n")
+    [the], [b, line] = TOKENIZER.encode(" the"), as_bytes(b"b\n")
     out = io.StringIO()
-    text = TextStream(out, TOKENIZER, END_OF_TEXT, color, wrap and Wrap(wrap), rejected=True)
+    text = TextStream(out, TOKENIZER, [END_OF_TEXT], color, wrap and Wrap(wrap), rejected=True)
     text.write_round(Round([the, the, the], 1, b, "correction", (0, 0), None, None, 0.0))
     text.end_line()
     assert out.getvalue() == shown.format(**STYLES, reset="\033[0m") and text.text == " theb"
@@ -120,7 +121,7 @@ def test_the_program_shows_what_was_rejected(generate):
 
 
 def test_no_space_before_a_word_is_underlined():
-    word, spaces = TOKENIZER.encode_single_token(" the"), as_bytes(b" \n")
+    [word], spaces = TOKENIZER.encode(" the"), as_bytes(b" \n")
     rounds = [Round([], 0, token, "bonus", (0, 0), None, None, 0.0) for token in (word, *spaces)]
     assert stream(rounds, color=True)[-1] == f" {STYLES['bonus']}the\033[0m \n"
 

@@ -24,6 +24,7 @@ from weights import load_tokenizer
 from weights.terminal import Wrap, columns, show_in_place, width
 
 TOKENIZER = load_tokenizer("tales-small")
+BYTES = [TOKENIZER.token_byte_values().index(bytes([byte])) for byte in range(256)]
 STYLE = re.compile(r"\033\[[\d;]*m")
 
 
@@ -98,9 +99,9 @@ def test_text_comes_as_it_would_be_folded_whole(seed, color):
     numbers = random.Random(seed)
     words = ["".join(numbers.choices("abcé日\n", k=numbers.randint(1, 9))) for _ in range(40)]
     text = " ".join(words)
-    ids = [TOKENIZER.encode_single_token(bytes([byte])) for byte in text.encode()]
+    ids = [BYTES[byte] for byte in text.encode()]
     out, start = io.StringIO(), numbers.randrange(20)
-    stream = TextStream(out, TOKENIZER, TOKENIZER.eot_token, color, Wrap(20, start))
+    stream = TextStream(out, TOKENIZER, TOKENIZER.ends, color, Wrap(20, start))
     while ids:
         n = numbers.randint(1, 6)
         block, ids = ids[:n], ids[n:]
@@ -123,7 +124,7 @@ def test_the_table_fits_into_60_columns():
 @pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("wide", [80, 60, 48, 40])
 def test_a_round_is_shown_whole_in_any_width(wide, block):
-    ids = [TOKENIZER.encode_single_token(word) for word in (" the", "\n", " a", " wolf")]
+    ids = [TOKENIZER.encode(word)[0] for word in (" the", "\n", " a", " wolf")]
     p, q = (torch.rand(n, TOKENIZER.n_vocab, generator=torch.Generator().manual_seed(n)).softmax(-1)
             for n in (5, 4))
     rule = judge(torch.tensor(ids), q, p) if block else None

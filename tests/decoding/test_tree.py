@@ -298,7 +298,7 @@ def test_requests_that_cannot_be_served_are_refused_at_once():
                                ("max_new_tokens", [0], -1)):
         with pytest.raises(ValueError, match=message):
             tree_rounds(LARGE, drafter, prompt, n, sampling=GREEDY)
-    with pytest.raises(ValueError, match="eos must be one id"):
+    with pytest.raises(ValueError, match="eos must be one or several ids"):
         tree_rounds(LARGE, drafter, [0], 5, sampling=GREEDY, eos=24)
     with pytest.raises(ValueError, match="the draft has 24 tokens in its vocabulary, the target 3"):
         tree_rounds(TARGET, drafter, [0], 5, sampling=GREEDY)

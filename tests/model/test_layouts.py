@@ -20,13 +20,18 @@ from decoding import autoregressive, speculative_greedy
 from decoding.proof.toys import Spy
 from model import GPT2, GPT2Config
 from model.decoder import TiedHead
-from model.fast import timing
+from model.fast import layouts, timing
 from model.fast.layouts import (
     CHOICES,
+    HEADS,
     MOST_TOKENS,
     ONEDNN,
     PLAIN,
+    ROWS,
     STRIPS,
+    Layout,
+    heads_by_preference,
+    layers_by_preference,
     layout_for,
     layout_name,
     pack,
@@ -34,6 +39,7 @@ from model.fast.layouts import (
 from model.fast.onednn import OneDNNLinear, alike, order_for, reorder
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.packed import has_kernel
+from model.fast.rows import RowHead, RowLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import sample
 from model.meta import without_memory
@@ -64,7 +70,7 @@ def plain(dtype=torch.float32, seed=0):
 
 
 @pytest.fixture(params=[
-    (STRIPS, TiedHead, 5), (STRIPS, TurnedHead, 5),
+    (STRIPS, TiedHead, 5), (STRIPS, TurnedHead, 5), (ROWS, RowHead, 1),
     *(pytest.param((ONEDNN, ConvolvedHead, rows), marks=needs_onednn)
       for rows in (1, 3, 4, 5, 9, 17)),
     pytest.param((ONEDNN, OneTokenHead, 2), marks=needs_onednn)])
@@ -100,7 +106,7 @@ def test_ids_are_the_same(packed):
 
 
 def test_the_weights_are_kept_once_and_can_be_had_back(packed):
-    kind = StripLinear if layout_name(packed) == STRIPS else OneDNNLinear
+    kind = {STRIPS: StripLinear, ROWS: RowLinear, ONEDNN: OneDNNLinear}[layout_name(packed)]
     assert all(type(layer) is kind for layer in layers(packed))
     want = plain().state_dict()
     assert packed.state_dict().keys() == want.keys()
@@ -140,7 +146,7 @@ def test_onednn_and_pytorch_read_one_memory():
 
 
 @pytest.mark.parametrize("kind", [
-    StripLinear,
+    StripLinear, RowLinear,
     pytest.param(partial(OneDNNLinear, tokens_per_pass=5), marks=needs_onednn)])
 @pytest.mark.parametrize("n_out", [16, 96])
 def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
@@ -213,11 +219,38 @@ def test_where_there_is_no_other_nothing_is_timed(clock):
 def test_a_model_gets_its_preferred_layout_from_a_busy_machine_and_nothing_is_kept(monkeypatch):
     choices, busy = {}, itertools.count()
     monkeypatch.setattr(timing, "seconds_waited", lambda: next(busy))
-    layout = layout_for(plain(), "cpu", choices=choices)
-    assert (layout.layer, layout.head, choices) == (StripLinear, OneTokenHead, {})
+    assert layout_for(plain(), "cpu", choices=choices) == preferred(plain())
+    assert choices == {}
     monkeypatch.setattr(timing, "seconds_waited", lambda: 0)
     layout_for(plain(), "cpu", choices=choices)
     assert len(choices) == 2
+
+
+def preferred(gpt2, tokens=5):
+    layers = layers_by_preference(gpt2, tokens)
+    head = heads_by_preference(gpt2.embedding, next(iter(layers)), tokens)[0]
+    return Layout(next(iter(layers.values())), HEADS[head])
+
+
+@pytest.mark.parametrize("intel, dtype, tokens, large, want", [
+    (True, torch.float32, 1, True, [PLAIN, STRIPS, ONEDNN, ROWS]),
+    (True, torch.float32, 5, False, [PLAIN, STRIPS, ONEDNN, ROWS]),
+    (True, torch.float32, 5, True, [STRIPS, ONEDNN, PLAIN, ROWS]),
+    (False, torch.float32, 1, True, [STRIPS, ONEDNN, PLAIN, ROWS]),
+    (False, torch.float32, 5, False, [STRIPS, ONEDNN, PLAIN, ROWS]),
+    (False, torch.float32, 5, True, [ONEDNN, STRIPS, PLAIN, ROWS]),
+    (False, torch.bfloat16, 1, True, [ROWS, PLAIN, ONEDNN, STRIPS]),
+    (False, torch.bfloat16, 5, True, [ONEDNN, ROWS, PLAIN, STRIPS]),
+    (True, torch.float16, 2, True, [PLAIN, ONEDNN, ROWS, STRIPS])])
+def test_which_layout_is_preferred_is_fixed(monkeypatch, intel, dtype, tokens, large, want):
+    """The table of model/fast/README.md."""
+    monkeypatch.setattr(layouts, "on_intel", lambda: intel)
+    monkeypatch.setattr(layouts, "order_for", lambda *sizes: None)
+    monkeypatch.setattr(layouts, "LARGE", 1 if large else 2**40)
+    there = layers_by_preference(plain(dtype), tokens)
+    assert list(there) == want
+    strips = there[STRIPS](torch.ones(96, 8), torch.ones(96))
+    assert strips.weight.shape[-1] == (32 if intel else 16)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
@@ -379,8 +412,8 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, choose):
     held = []  # plain weights, whenever a layer was made
     strips = StripLinear.__init__
 
-    def count(self, weight, bias):
-        strips(self, weight, bias)
+    def count(self, weight, bias, width):
+        strips(self, weight, bias, width)
         held.append(sum(ref() is not None for ref in alive))
 
     monkeypatch.setattr(StripLinear, "__init__", count)
@@ -408,7 +441,7 @@ def test_a_default_device_does_not_change_what_is_timed(choose):
     with torch.device("meta"):
         layout = layout_for(GPT2(CONFIG), "cpu")
     heads = ["OneTokenHead", "TurnedHead", "TiedHead", "ConvolvedHead"]
-    assert [candidates for candidates, *_ in timed] == [[STRIPS, ONEDNN, PLAIN], heads]
+    assert [candidates for candidates, *_ in timed] == [[STRIPS, ONEDNN, PLAIN, ROWS], heads]
     assert [device for *_, device in timed] == ["cpu", "cpu"]
     assert isinstance(layout.layer, partial) and layout.head is ConvolvedHead
 

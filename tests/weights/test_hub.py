@@ -49,7 +49,7 @@ class Hub(BaseHTTPRequestHandler):
         owner, repository, *_, name = self.path.strip("/").split("/")
         answer = self.server.answers.get(f"{owner}/{repository}")
         if answer is None and name not in files:
-            answer = (404, {"X-Error-Code": "EntryNotFound"})
+            answer = (404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT})
         if answer is not None:
             return self.reply(*answer, b"")
         data, status = files[name], 200
@@ -256,7 +256,7 @@ except WeightsError as error:
     print(error)
 """
     for n_vocab, words in [(50257, "50256"),
-                           (300, "my/own has 300 tokens, so its vocabulary is not GPT-2's")]:
+                           (300, "my/own has 300 tokens and no vocabulary")]:
         config = {"model_type": "gpt2", "n_layer": 1, "n_head": 1, "n_embd": 8, "n_ctx": 8,
                   "vocab_size": n_vocab}
         with hub_server({"config.json": json.dumps(config).encode()}) as endpoint:

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import tiktoken
-
 from weights.files import read_bytes, to_text
 from weights.memory import total_memory
 from weights.terminal import one_line
-from weights.tokenizer import END_OF_TEXT, GPT2_N_VOCAB, GPT2_PATTERN, encode, gpt2_tokenizer
+from weights.tokenizer import END_OF_TEXT, GPT2_N_VOCAB, gpt2_tokenizer
+from weights.tokenizer import to_tokenizer as tokenizer_of
+from weights.vocabulary import Tokenizer
 
 SMALLEST_VOCABULARY = 256 + 1  # every byte, so that any text has ids, and <|endoftext|>
 LARGEST_VOCABULARY = GPT2_N_VOCAB
@@ -99,8 +99,8 @@ def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
                          f"tokens, not {n_vocab}")
     gpt2, used = gpt2_tokenizer(), Counter[int]()
     for document in documents:
-        used.update(encode(document, gpt2))
-    keep = {gpt2.encode_single_token(bytes([byte])) for byte in range(256)}
+        used.update(gpt2.encode(document))
+    keep = {id for id, token in enumerate(gpt2.token_byte_values()) if len(token) == 1}
     for token, _ in used.most_common():
         if len(keep) == n_vocab - 1:
             break
@@ -108,11 +108,9 @@ def choose_vocabulary(documents: Iterable[str], n_vocab: int) -> list[bytes]:
     return [gpt2.decode_single_token_bytes(token) for token in sorted(keep)]
 
 
-def to_tokenizer(vocabulary: list[bytes]) -> tiktoken.Encoding:
+def to_tokenizer(vocabulary: list[bytes]) -> Tokenizer:
     """Return what `weights.load_tokenizer` will make of the vocabulary once it is written."""
-    ranks = {token: rank for rank, token in enumerate(vocabulary)}
-    return tiktoken.Encoding("corpus", pat_str=GPT2_PATTERN, mergeable_ranks=ranks,
-                             special_tokens={END_OF_TEXT: len(ranks)})
+    return tokenizer_of("corpus", {token: rank for rank, token in enumerate(vocabulary)})
 
 
 def vocabulary_file(vocabulary: list[bytes]) -> bytes:
@@ -124,14 +122,14 @@ def vocabulary_file(vocabulary: list[bytes]) -> bytes:
                     for rank, token in enumerate(vocabulary))
 
 
-def encode_all(documents: Iterable[str], tokenizer: tiktoken.Encoding) -> array:
+def encode_all(documents: Iterable[str], tokenizer: Tokenizer) -> array:
     """Return the ids of all documents in one row of 32-bit integers.
 
     Each document is followed by <|endoftext|>.
     """
     ids = array("i")
     for document in documents:
-        ids.extend(encode(document, tokenizer))
+        ids.extend(tokenizer.encode(document))
         ids.append(tokenizer.eot_token)
     return ids
 
