@@ -27,7 +27,7 @@ from torch import Tensor
 
 from decoding.acceptance import residual
 from decoding.result import Generation, Round
-from weights.output import replacing
+from weights.output import write_text
 from weights.vocabulary import Tokenizer
 
 VERSION = 1
@@ -41,9 +41,7 @@ def write_recording(path: Path, prompt: list[int], run: Generation, settings: di
     recording = {"recording": VERSION, "prompt": [token(id, tokenizer) for id in prompt],
                  "settings": settings, "gamma": run.gamma,
                  "rounds": [describe_round(round, tokenizer) for round in run.rounds]}
-    text = json.dumps(recording, ensure_ascii=False, allow_nan=False)
-    with replacing(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+    write_text(path, json.dumps(recording, ensure_ascii=False, allow_nan=False))
 
 
 def describe_round(round: Round, tokenizer: Tokenizer) -> dict:

@@ -90,3 +90,13 @@ def test_there_is_nothing_to_record_without_a_draft(generate):
     assert "does nothing in baseline mode" in one_line(
         generate("--mode", "baseline", "--record", "run.json"))
     assert not Path("run.json").exists()
+
+
+@pytest.mark.parametrize("name, why", [
+    ("folder", "Is a directory"), ("file/run.json", "there is no folder"),
+    ("n" * 300, "File name too long"), ("a\0b", "null")])
+def test_a_file_that_cannot_be_written_is_said_before_the_run(generate, tmp_path, name, why):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert why in one_line(generate("--record", f"{tmp_path}/{name}"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
