@@ -19,7 +19,7 @@ BENCHMARK = (f"decoding.benchmark {PAIR} --prompts prompts.txt --lengths 4 --gam
 TRAIN = "weights.train corpus.txt --target 1,1,8 --draft 1,1,8 --context 8 --steps 1 --batch 2"
 EVALUATE = f"decoding.evaluate {PAIR} --task task.jsonl --metric exact --max-new-tokens 4"
 ANSWERS = "def next_token(logits):\n    return logits[-1].argmax().item()\n"
-VERDICTS = {"weights.check": "FAIL: ", "tutorials.grade": " correct"}  # of code 1
+VERDICTS = {"weights.check": "FAIL: ", "tutorials.grade": "correct"}  # of code 1
 
 
 def write_inputs() -> None:

@@ -42,7 +42,7 @@ MEANT = {
     "--temperatures": ["0", "1"], "--mode": ["compare", "speculative", "baseline"],
     "--at-once": ["1", "2", "99"], "--stop": ["e", r"\n", "said", ""],
     "--metric": ["exact", "rouge", "pass@1"], "--task": ["task.jsonl", "prompts.jsonl", "xsum"],
-    "--out": ["out", "run.svg", "/dev/full", "/dev/stdout", "target", "prompts.txt"],
+    "--out": ["out", "run.svg", "/dev/full", "target", "prompts.txt"],
     "@": ["options.args", "latin1.txt", "none", "target", "/dev/null"],
     "--dtype": ["float32", "bfloat16", "float16", "auto"], "--gamma": ["0", "1", "auto"],
     "--coupling": ["gumbel"], "--color": ["always", "never"],
