@@ -238,5 +238,5 @@ def test_a_cut_file_in_the_hubs_cache_says_what_to_delete(cache, links, tmp_path
 
 def test_a_cut_file_of_ones_own_is_not_to_be_deleted(folder):
     os.truncate(folder / "model.safetensors", 1000)
-    with pytest.raises(WeightsError, match="is cut short, .*; fetch it again$"):
+    with pytest.raises(WeightsError, match=r"is cut short, .*; fetch it again$"):
         load_model(folder)
