@@ -1,0 +1,157 @@
+"""The first panel of the page: a die, by right and wrong rules."""
+import random
+import re
+
+import pytest
+import torch
+
+from decoding.acceptance import accept_sampled
+from decoding.proof import mistakes
+from decoding.proof.enumerate import distribution_of
+from decoding.random import draw
+from tests.tutorials.play.browser import needs_a_browser, state
+
+pytestmark = pytest.mark.slow
+
+# name in the page's address: rule, dice drafted in a round
+RULES = {
+    "right": (accept_sampled, 1),
+    "redraw": (mistakes.redraw_from_p, 1),
+    "softmax": (mistakes.softmax_residual, 1),
+    "greedy": (accept_sampled, 1),
+    "one-u": (mistakes.one_uniform_for_all, 2),
+    "leq": (mistakes.less_or_equal, 1),
+}
+
+
+def outcome(name, p, q):
+    """{(face, whether it was drafted and kept): probability}, by the project's own rules."""
+    rule, dice = RULES[name]
+    p, q = torch.tensor([p, q], dtype=torch.float64)
+    drawn = torch.nn.functional.one_hot(q.argmax(), len(q)).double() if name == "greedy" else q
+
+    def program(generator):
+        tokens = []
+        while len(tokens) < dice:
+            k = dice - len(tokens)
+            drafted = torch.cat([draw(drawn[None], generator) for _ in range(k)])
+            verdict = rule(drafted, q.expand(k, -1), p.expand(k + 1, -1), generator)
+            n = int(verdict.n)
+            tokens += [*drafted[:n].tolist(), int(verdict.token)]
+        return tokens[dice - 1], n == k
+    return distribution_of(program)
+
+
+def random_dice(name, seed):
+    """A pair of dice of three or more faces, some of which may never come up."""
+    numbers = random.Random(f"{name} {seed}")
+    faces = 3 if name == "one-u" else numbers.randint(3, 8)
+    rows = [[numbers.choice([0, 1, 1, 1]) * numbers.random() for _ in range(faces)]
+            for _ in "pq"]
+    for row in rows:
+        row[numbers.randrange(faces)] += 0.1
+    return [[value / sum(row) for value in row] for row in rows]
+
+
+@needs_a_browser
+@pytest.mark.parametrize("name", RULES)
+def test_the_exact_distribution_is_that_of_the_proof(visit, name):
+    pairs = [random_dice(name, seed) for seed in range(100)]
+    found = visit().evaluate("([name, pairs]) => pairs.map(([p, q]) => play.outcome(name, p, q))",
+                             [name, pairs])
+    for (p, q), result in zip(pairs, found):
+        wanted = outcome(name, p, q)
+        for face in range(len(p)):
+            for part, kept in (("kept", True), ("third", False)):
+                assert abs(result[part][face] - wanted.get((face, kept), 0)) < 1e-9
+            possible = {face for face, _ in wanted}
+            assert result["possible"][face] == (face in possible)
+
+
+@needs_a_browser
+def test_every_rule_of_the_page_is_compared(visit):
+    assert set(visit().evaluate("Object.keys(play.RULES)")) == set(RULES)
+
+
+def bar(page, name, face):
+    return page.get_by_role("slider", name=f"{name} of face {face}")
+
+
+@needs_a_browser
+def test_a_bar_is_dragged(visit):
+    page = visit()
+    box = bar(page, "p", "A").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 6, steps=3)
+    page.mouse.up()
+    assert bar(page, "p", "A").get_attribute("aria-valuenow") == "0.5"  # 5/6 of an axis up to 0.6
+    assert "p=0.5,0.25,0.1667,0.0833" in state(page)
+    assert page.locator("#die-verdict").inner_text().startswith("✓")
+
+
+@needs_a_browser
+def test_a_bar_obeys_the_keys(visit):
+    page = visit()
+    bar(page, "q", "B").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("PageDown")
+    assert bar(page, "q", "B").get_attribute("aria-valuenow") == "0.41"
+
+
+@needs_a_browser
+def test_redrawing_from_p_is_explained_with_its_numbers(visit):
+    page = visit("#rule=redraw")
+    assert "0.120" in page.locator("#die-verdict").inner_text()
+    why = page.locator("#die-why").inner_text()
+    assert "kept with 0.30" in why and "0.30 · 0.30 = 0.09" in why
+
+
+@needs_a_browser
+def test_arrows_choose_the_rule_and_the_address_says_which(visit):
+    page = visit()
+    page.keyboard.press("ArrowRight")
+    assert state(page) == "#rule=redraw"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert state(page) == "#rule=leq"
+
+
+@needs_a_browser
+def test_one_roll_shows_draft_test_and_third_die(visit):
+    """All steps at once by the space key; the face that came out is the one that is counted."""
+    page = visit("#p=1,0,0&q=0,1,0")
+    for _ in range(6):
+        page.keyboard.press(" ")
+        if page.locator("#die-count").inner_text().startswith("rolled"):
+            break
+    lines = page.locator("#die-roll li").all_inner_texts()
+    assert "drafted B" in lines[0] and "rejected" in lines[1] and "third die: A" in lines[2]
+    assert page.locator("#die-count").inner_text() == "rolled: A 1, B 0, C 0"
+
+
+@needs_a_browser
+@pytest.mark.parametrize("name", RULES)
+def test_ten_thousand_rolls_agree_with_the_exact_distribution(visit, name):
+    page = visit(f"#rule={name}")
+    page.get_by_role("button", name="roll 10,000").click()
+    words = page.locator("#die-count").inner_text()
+    assert float(re.search(r"([\d.]+) from what", words)[1]) < 0.02
+    assert "rolls=10000" in state(page)
+    again = visit(state(page))  # an address shows the same rolls
+    assert again.locator("#die-count").inner_text() == words
+
+
+@needs_a_browser
+@pytest.mark.parametrize("address", [
+    "#rule=none&p=1,2,x&q=&rolls=-5", "#p=0,0,0", "#p=1&q=1", "#faces=99&panel=nowhere",
+    "#rolls=NaN&seed=&p=9,9,9,9,9,9,9,9,9,9,9,9&q=1,1,1,1,1,1,1,1,1,1,1,1",
+])
+def test_a_bad_address_is_made_good(visit, address):
+    assert visit(address).locator("#die-verdict").inner_text().startswith("✓")
+
+
+@needs_a_browser
+def test_less_or_equal_is_not_called_right_where_p_forbids_a_face(visit):
+    verdict = visit("#rule=leq&p=0,0.5,0.5&q=0.2,0.4,0.4").locator("#die-verdict").inner_text()
+    assert "error is 0, yet A can come out" in verdict

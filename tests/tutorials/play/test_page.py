@@ -1,0 +1,42 @@
+"""tutorials/play.html as a file, and its panels."""
+import re
+
+import pytest
+
+from tests.tutorials.play.browser import needs_a_browser
+from tutorials.play.__main__ import PAGE, join
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_page_is_what_its_source_gives():
+    assert PAGE.read_text(encoding="utf-8") == join(), "run python -m tutorials.play"
+
+
+def test_the_page_needs_no_network():
+    assert not re.findall(r"(?:src|href)=[\"'](?!data:)|https?://|\bimport\b[^\n]*from|@import",
+                          PAGE.read_text(encoding="utf-8"))
+
+
+@needs_a_browser
+def test_a_panel_is_chosen_by_its_number(visit):
+    page = visit()
+    for number, name in enumerate(["die", "rounds", "rows", "pays"], start=1):
+        page.keyboard.press(str(number))
+        visible = [panel for panel in ("die", "rounds", "rows", "pays")
+                   if page.locator(f"#{panel}").is_visible()]
+        assert visible == [name]
+
+
+@needs_a_browser
+@pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
+@pytest.mark.parametrize("address", [
+    "#rule=redraw&rolls=10000", "#p=1,1,1,1,1,1,1,1&q=2,1,1,1,1,1,1,1",
+    "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rows&position=2&T=2", "#panel=pays"])
+def test_a_panel_fits(visit, address, width, height):
+    page = visit(address)
+    page.set_viewport_size({"width": width, "height": height})
+    wide, high = page.evaluate("[document.documentElement.scrollWidth, "
+                               "document.documentElement.scrollHeight]")
+    assert wide <= width
+    assert high <= height or width == 390  # on a screen nothing is scrolled
