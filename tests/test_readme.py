@@ -37,7 +37,8 @@ def commands():
             if part.startswith(("python ", "pip "))]
 
 
-PROGRAMS = [words[2:] for words in commands() if words[:2] == ["python", "-m"]]
+PROGRAMS = [words[2:] for words in commands()
+            if words[:2] == ["python", "-m"] and "--list-models" not in words]  # which only prints
 QUICK = [words for words in PROGRAMS
          if words[0] == "decoding.generate" and not {"--target", "--list-models"} & {*words}]
 PARSERS = {
