@@ -45,7 +45,7 @@ def matrix(rows: int, columns: int, rng: random.Random) -> Tensor:
     return torch.tensor([[rng.gauss(0, 1) for _ in range(columns)] for _ in range(rows)])
 
 
-def check_who_sees_whom(answer, seed=None) -> str:
+def check_seen_in_the_window(answer, seed=None) -> str:
     def truth(T, window):
         """Ask the mask of the model, for a text without a cache."""
         like = torch.zeros(1)

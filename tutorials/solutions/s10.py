@@ -9,7 +9,7 @@ def three_blocks(weight, n_head):
     return weight.unflatten(0, (n_head, 3, -1)).transpose(0, 1).flatten(0, 2)
 
 
-def who_sees_whom(T, window):
+def seen_in_the_window(T, window):
     """How far back column j is, seen from row i: from 0, the token itself, to window - 1."""
     back = torch.arange(T)[:, None] - torch.arange(T)
     return (back >= 0) & (back < window)

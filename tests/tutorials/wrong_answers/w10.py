@@ -7,7 +7,7 @@ def three_blocks(weight, n_head):
     return weight.clone()
 
 
-def who_sees_whom(T, window):
+def seen_in_the_window(T, window):
     """Itself, and `window` more."""
     back = torch.arange(T)[:, None] - torch.arange(T)
     return (back >= 0) & (back <= window)
