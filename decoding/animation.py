@@ -5,11 +5,10 @@ that says what; 130 interrupted.
 """
 import sys
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from weights.console import OneLineParser, run_program
-from weights.output import replacing
+from weights.output import check_writable, write_text
 
 if TYPE_CHECKING:
     from decoding.result import Generation
@@ -35,27 +34,7 @@ def draw(argv: list[str] | None) -> None:
     from decoding.moving_picture import animate
     from weights import load_tokenizer
 
-    write(out, animate(recorded(), PROMPT, load_tokenizer("tales-large")))
-
-
-def check_writable(out: Path) -> None:
-    """Raise ValueError if there is no writing to this file, or no making it."""
-    try:
-        if out.exists():
-            out.open("ab").close()
-        else:
-            TemporaryFile(dir=out.parent).close()
-    except OSError as error:
-        raise ValueError(f"cannot write {out}: {error.strerror}") from error
-
-
-def write(out: Path, picture: str) -> None:
-    """Write a file whole or not at all; into a device or a pipe, such as /dev/stdout, directly."""
-    if out.exists() and not out.is_file():
-        out.write_text(picture, encoding="utf-8", newline="\n")
-        return
-    with replacing(out.resolve()) as file:  # where `out` is a link, it goes on leading there
-        file.write_text(picture, encoding="utf-8", newline="\n")
+    write_text(out, animate(recorded(), PROMPT, load_tokenizer("tales-large")))
 
 
 def recorded() -> "Generation":

@@ -21,13 +21,15 @@ a JSON object, in UTF-8:
         finish_reason, seconds, phase_seconds, prefill_seconds   as in decoding/result.py
 """
 import json
+import math
 from pathlib import Path
 
 from torch import Tensor
 
 from decoding.acceptance import residual
 from decoding.result import Generation, Round
-from weights.output import replacing
+from weights.files import parse_json
+from weights.output import write_text
 from weights.vocabulary import Tokenizer
 
 VERSION = 1
@@ -41,9 +43,7 @@ def write_recording(path: Path, prompt: list[int], run: Generation, settings: di
     recording = {"recording": VERSION, "prompt": [token(id, tokenizer) for id in prompt],
                  "settings": settings, "gamma": run.gamma,
                  "rounds": [describe_round(round, tokenizer) for round in run.rounds]}
-    text = json.dumps(recording, ensure_ascii=False, allow_nan=False)
-    with replacing(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+    write_text(path, json.dumps(recording, ensure_ascii=False, allow_nan=False))
 
 
 def describe_round(round: Round, tokenizer: Tokenizer) -> dict:
@@ -77,18 +77,25 @@ def token(id: int, tokenizer: Tokenizer) -> dict:
 def read_recording(path: Path) -> Generation:
     """Return the recorded run, without traces. Raises ValueError if the file is no recording."""
     try:
-        recording = json.loads(path.read_text(encoding="utf-8"))
+        recording = parse_json(path.read_text(encoding="utf-8"))
         version = recording["recording"]
         rounds, gamma = recording["rounds"], recording["gamma"]
         if version == VERSION:
             rounds = [read_round(round) for round in rounds]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no recording; `python -m decoding.generate --record FILE` "
-                         "writes one") from error
+            sound = is_number(gamma, whole=True) and all(is_sound(r, gamma) for r in rounds)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise no_recording(path) from error
     if version != VERSION:
-        raise ValueError(f"{path} is a recording of version {version}, but this program reads "
+        raise ValueError(f"{path} is a recording of version {version!r}, but this program reads "
                          f"version {VERSION}")
+    if not sound:
+        raise no_recording(path)
     return Generation(rounds, gamma)
+
+
+def no_recording(path: Path) -> ValueError:
+    return ValueError(f"{path} is no recording; `python -m decoding.generate --record FILE` "
+                      "writes one")
 
 
 def read_round(round: dict) -> Round:
@@ -97,3 +104,24 @@ def read_round(round: dict) -> Round:
                  target_cache=tuple(round["target_cache"]),
                  draft_cache=None if round["draft_cache"] is None else tuple(round["draft_cache"]),
                  **{name: round[name] for name in SAME})
+
+
+def is_sound(round: Round, gamma: int) -> bool:
+    """Return whether the parts of a round are what they should be, and agree with one another."""
+    n, caches = len(round.drafted), [round.target_cache, round.draft_cache or (0, 0)]
+    counts = [gamma - n, n - round.accepted, round.accepted, *round.drafted, *caches[0], *caches[1]]
+    kind = ("none" if round.extra is None else
+            "bonus" if round.accepted == n else "correction")
+    times = [round.seconds, *round.phase_seconds.values()]
+    return (all(is_number(count, whole=True) for count in counts)
+            and [len(cache) for cache in caches] == [2, 2] and round.kind == kind
+            and (round.extra is None or is_number(round.extra, whole=True))
+            and all(is_number(time) for time in times)
+            and (round.prefill_seconds is None or is_number(round.prefill_seconds))
+            and round.finish_reason in (None, "eos", "stop", "length", "context"))
+
+
+def is_number(value: object, whole: bool = False) -> bool:
+    """Return whether a value is a finite number of at least 0."""
+    kinds = int if whole else (int, float)
+    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf

@@ -27,7 +27,7 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
     model, weights = find_weights(checkpoint, dtype)  # first: time nothing if a file is no good
     found = layout_for(model, device, layout, tokens_per_pass, Choices())
     read_weights(weights, model, device, found.layer)
-    give_head(model, found)
+    give_head(model, found.head)
     return model.requires_grad_(False).eval()
 
 

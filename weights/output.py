@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 LOCK = ".lock"
@@ -107,3 +108,26 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             os.truncate(unfinished, 0)  # whoever failed to write it may still hold it, and its room
             unfinished.unlink()
+
+
+def check_writable(path: Path) -> None:
+    """Raise ValueError if there is no writing to this file, or no making it.
+
+    A device or a pipe is not opened, which might wait for a reader.
+    """
+    try:
+        if path.is_file() or path.is_dir():  # a folder cannot be opened
+            path.open("ab").close()
+        elif not path.exists():
+            TemporaryFile(dir=path.resolve().parent).close()
+    except OSError as error:
+        raise ValueError(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; into a device or a pipe, such as /dev/stdout, directly."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8", newline="\n")
+        return
+    with replacing(path.resolve()) as file:  # where `path` is a link, it goes on leading there
+        file.write_text(text, encoding="utf-8", newline="\n")

@@ -90,8 +90,9 @@ def circumstances(rows: list[Row], costs: Costs) -> str:
     loading = ", ".join(f"{role} {seconds:.1f} s" for role, seconds in costs.load_seconds.items())
     repeats = max(row["repeat"] for row in rows) + 1
     return (f"{shared['processor']}, {shared['threads']} threads, {shared['device']}, "
-            f"{shared['dtype']}, layout {shared['layout']}, "
-            f"the draft's {shared['draft_layout']}; torch {shared['torch']}, "
+            f"{shared['dtype']}, layout {shared['layout']} with head {shared['head']}, "
+            f"the draft's {shared['draft_layout']} with {shared['draft_head']}; "
+            f"torch {shared['torch']}, "
             f"Python {shared['python']}; seed {shared['seed']}; "
             f"end-of-text {shared['end_of_text']}. Tokens per second count the new ids after the "
             f"prefill; loading ({loading or MISSING}) is in no number. A test is one prompt at one "

@@ -19,7 +19,7 @@ from decoding.bench.tables import ways
 from decoding.gamma import DEFAULT_GAMMA
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
-from model.fast.layouts import layout_name
+from model.fast.layouts import HEADS, give_head, head_name, layout_name
 from weights import load_fast, load_tokenizer
 from weights.console import pick_device
 from weights.fast import dtype_name, pick_dtype
@@ -84,20 +84,20 @@ def load(options: argparse.Namespace, group: Group | None) -> tuple[Pair, dict[s
 
     One target serves all arms, laid out for the default gamma. In a layout of its own, the plain
     loop or another gamma could be somewhat faster (`model.fast.layouts.layout_for`). A run that is
-    resumed takes the layouts it began with.
+    resumed takes the layouts and heads it began with.
     """
     device = pick_device(options.device)
     dtype = pick_dtype(options.dtype, options.target, device)
     recorded = {} if options.out is None else recorded_settings(options.out)
     tokenizer = load_tokenizer(options.target)
     models, seconds = {}, {}
-    for role, tokens_per_pass, name in (("target", DEFAULT_GAMMA + 1, "layout"),
-                                        ("draft", 2, "draft_layout")):
-        layout = options.layout if options.layout != "auto" else recorded.get(name, "auto")
+    for role, tokens_per_pass, of in (("target", DEFAULT_GAMMA + 1, ""), ("draft", 2, "draft_")):
+        layout = options.layout if options.layout != "auto" else recorded.get(f"{of}layout", "auto")
         started = perf_counter()
         how = (getattr(options, role), device, dtype, layout, tokens_per_pass)
         models[role] = (load_leader(group, *how) if group is not None and role == "target" else
                         load_fast(*how))
+        give_head(models[role], HEADS.get(str(recorded.get(f"{of}head"))))
         seconds[role] = perf_counter() - started
     pair = Pair(models["target"], models["draft"],
                 eos=tokenizer.ends if options.eos else None, seed=options.seed,
@@ -116,7 +116,8 @@ def read_settings(options: argparse.Namespace, pair: Pair) -> Row:
     """Return the settings that all rows of one table share."""
     return {"target": options.target, "draft": options.draft,
             "dtype": dtype_name(pair.target.dtype), "layout": layout_name(pair.target),
-            "draft_layout": layout_name(pair.draft), "seed": options.seed,
+            "head": head_name(pair.target), "draft_layout": layout_name(pair.draft),
+            "draft_head": head_name(pair.draft), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off",
             **({} if options.processes is None else {"processes": options.processes}),
             **machine(pick_device(options.device))}

@@ -3,6 +3,7 @@ import argparse
 from pathlib import Path
 
 from decoding.cli.models import LOOKUP
+from weights.output import check_writable
 from weights.processes.start import launched
 
 
@@ -36,6 +37,8 @@ def refuse(options: argparse.Namespace) -> str | None:
         return "--compile does nothing with --no-cache: what it replays are steps with a cache"
     if options.record is not None and not Path(options.record).absolute().parent.is_dir():
         return f"there is no folder for --record {options.record}; make it first"
+    if options.record is not None and (refusal := unwritable(options.record)):
+        return refusal
     if options.record is not None and options.rule == "block":
         return "--record shows each token's own test; --rule block judges a draft as a whole"
     if options.processes is not None and launched():
@@ -90,6 +93,15 @@ def refuse_for_batch(options: argparse.Namespace) -> str | None:
             return f"{flag(name)} is for one text, not for --prompts-file"
     if options.color != "auto":
         return "--color does nothing with --prompts-file, which prints JSON"
+    return None
+
+
+def unwritable(name: str) -> str | None:
+    """Return why this file cannot be written, if it cannot."""
+    try:
+        check_writable(Path(name))
+    except ValueError as error:
+        return str(error)
     return None
 
 

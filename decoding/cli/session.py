@@ -26,7 +26,7 @@ from decoding.stopping import Eos
 from decoding.tree import tree_rounds
 from model import Decoder
 from model.fast.cuda_graphs import Graphed
-from model.fast.layouts import layout_name
+from model.fast.layouts import head_name, layout_name
 from model.leader import Leader
 from weights import WeightsError, load_fast
 from weights.console import pick_device
@@ -165,7 +165,8 @@ class Session:
         options = {name: value for name, value in vars(self.options).items()
                    if name not in ("prompt", "list_models")}
         return options | {"device": self.device, "dtype": dtype_name(self.dtype),
-                          "layout": layout_name(self.model), "threads": torch.get_num_threads()}
+                          "layout": layout_name(self.model), "head": head_name(self.model),
+                          "threads": torch.get_num_threads()}
 
     def banner(self) -> str:
         """Return one line: which models, where, and how the next token is chosen."""

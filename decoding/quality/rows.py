@@ -10,6 +10,7 @@ A row is written as soon as both loops are done, so that a run can be interrupte
 """
 import json
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from weights.files import parse_json, reading
@@ -18,7 +19,16 @@ from weights.output import replacing
 Row = dict[str, Any]
 ROWS = "answers.jsonl"  # the file of a folder of results that holds them
 ARMS = ("plain", "speculative")
-KEYS = {"problem", "sample", "prompt_sha256", "difference", "settings", *ARMS}
+CHOSEN = ("layout", "head")  # by the clock, if --layout does not say; a text is as good by any
+NUMBER = (int, float)
+# What is read again, and its type.
+COLUMNS: dict[str, Any] = {"problem": str, "sample": int, "prompt_sha256": str, "settings": dict,
+                           "difference": (dict, NoneType), "plain": dict, "speculative": dict}
+OF_AN_ARM: dict[str, Any] = {
+    **dict.fromkeys(("new_tokens", "rounds", "drafted", "tested", "accepted"), int),
+    "text": str, "seconds": NUMBER, "scores": (dict, NoneType)}
+OF_A_DIFFERENCE: dict[str, Any] = {
+    **dict.fromkeys(("gap", "limit"), (*NUMBER, NoneType)), "index": int, "verdict": str}
 
 
 class Rows(list[Row]):
@@ -31,7 +41,7 @@ class Rows(list[Row]):
         self.path = path
         super().__init__(read_rows(path) if path is not None and path.exists() else [])
         for row in self:
-            for name in sorted(settings.keys() | row["settings"].keys()):
+            for name in sorted((settings.keys() | row["settings"].keys()).difference(CHOSEN)):
                 old, new = row["settings"].get(name), settings.get(name)
                 if old != new:
                     raise ValueError(f"{path} was made with {name} {old!r}, and now it is {new!r}; "
@@ -70,7 +80,27 @@ def read_rows(path: Path) -> list[Row]:
             row = parse_json(line)
         except ValueError as error:
             raise ValueError(f"{path}, line {number} is not JSON: {error}") from error
-        if not isinstance(row, dict) or not row.keys() >= KEYS:
+        if not is_row(row):
             raise ValueError(f"{path}, line {number} is not a row of an evaluation")
         rows.append(row)
     return rows
+
+
+def is_row(found: Any) -> bool:
+    """Return whether something that was read is a row of an evaluation."""
+    if not has(found, COLUMNS) or not all(has(found[arm], OF_AN_ARM) for arm in ARMS):
+        return False
+    difference, scores = found["difference"], [found[arm]["scores"] for arm in ARMS]
+    if difference is not None and not (
+            has(difference, OF_A_DIFFERENCE)
+            and (difference["gap"] is None or difference["limit"] is not None)):
+        return False
+    return scores == [None, None] or (
+        None not in scores and scores[0].keys() == scores[1].keys() and len(scores[0]) > 0
+        and all(isinstance(score, NUMBER) for both in scores for score in both.values()))
+
+
+def has(found: Any, columns: dict[str, Any]) -> bool:
+    """Return whether this is an object that has these columns, and their types."""
+    return isinstance(found, dict) and columns.keys() <= found.keys() and all(
+        isinstance(found[name], kind) for name, kind in columns.items())

@@ -9,8 +9,12 @@ from weights.console import number
 
 
 def table(rows: list[Row], greedy: bool) -> str:
-    """Return all that is to be said about the rows. greedy: the texts should be the same."""
-    parts = [] if rows[0]["plain"]["scores"] is None else [score_table(rows)]
+    """Return all that is to be said about the rows. greedy: the texts should be the same.
+
+    Scores are shown once all rows have them.
+    """
+    scored = all(row["plain"]["scores"] is not None for row in rows)
+    parts = [score_table(rows)] if scored else []
     parts.append(pace_table(rows))
     if greedy:
         parts.append(identity(rows))

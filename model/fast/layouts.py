@@ -29,6 +29,7 @@ NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, RowLinear: ROWS, StripLin
                                      OneDNNLinear: ONEDNN}
 HEADS = {head.__name__: head
          for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead, RowHead)}
+OWN_HEAD = "own"
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
 LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
@@ -51,6 +52,15 @@ def layout_name(model: nn.Module) -> str:
     return next(NAMES[type(layer)] for layer in model.modules() if type(layer) in NAMES)
 
 
+def head_name(model: nn.Module) -> str:
+    """Return the name of the model's output head; "own" if it is a layer with weights of its own.
+
+    One of HEADS can take another's place at any time: `give_head`.
+    """
+    return next((type(head).__name__ for head in model.modules() if isinstance(head, TiedHead)),
+                OWN_HEAD)
+
+
 def pack(model: Decoder, layout: str = "auto", tokens_per_pass: int = 5) -> Decoder:
     """Give the model, in place, the best layers and output head there are here; return it.
 
@@ -68,14 +78,15 @@ def pack(model: Decoder, layout: str = "auto", tokens_per_pass: int = 5) -> Deco
         for name in list(layers):
             layer = layers.pop(name)  # only the model holds it: replacing it frees its memory
             model.set_submodule(name, found.layer(layer.weight, layer.bias))
-    give_head(model, found)
+    give_head(model, found.head)
     return model
 
 
-def give_head(model: Decoder, layout: Layout) -> None:
-    """Replace the model's output head by the layout's, if it is one without weights."""
-    if layout.head is not None:
-        model.head = layout.head()
+def give_head(model: nn.Module, head: type[TiedHead] | None) -> None:
+    """Replace the model's output head by another one, if both have no weights."""
+    for part in list(model.modules()):
+        if head is not None and isinstance(getattr(part, "head", None), TiedHead):
+            part.head = head()
 
 
 def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",

@@ -32,8 +32,9 @@ from tests.decoding.test_compare import tied_model
 SHORT = ["--gammas", "1", "3", "--lengths", "6", "--temperatures", "0", "1", "--repeats", "2"]
 COSTS = Costs(10, target=[0.10, 0.11, 0.12, 0.15, 0.2], draft=[0.02] * 5)
 SETTINGS = {"target": "large", "draft": "small", "dtype": "float32", "device": "cpu", "threads": 2,
-            "layout": "plain", "draft_layout": "plain", "seed": 0, "end_of_text": "off",
-            "processor": "an abacus", "torch": "2", "python": "3"}
+            "layout": "plain", "draft_layout": "plain", "head": "TiedHead",
+            "draft_head": "TiedHead", "seed": 0, "end_of_text": "off", "processor": "an abacus",
+            "torch": "2", "python": "3"}
 
 
 @pytest.fixture(scope="module")
@@ -620,9 +621,13 @@ def test_a_resumed_run_keeps_its_layouts(pair, prompts, capsys, tmp_path, choose
     """Whatever the clock would choose now."""
     arguments = [*pair[:4], *prompts, "--lengths", "4", "--gammas", "1", "--temperatures", "0",
                  "--repeats", "1", "--out", tmp_path / "r"]
-    choose("strips")
+    choose("strips", "TurnedHead")
     assert run(capsys, *arguments)[0] == 0
-    choose("plain")
+    choose("plain", "TiedHead")
     assert run(capsys, *arguments, "--resume", "--repeats", "2")[0] == 0
+    for row in read_rows(tmp_path / "r" / "rows.jsonl"):
+        assert row["settings"].items() >= {"layout": "strips", "head": "TurnedHead",
+                                           "draft_layout": "strips", "draft_head": "TurnedHead",
+                                           }.items()
     code, _, err = run(capsys, *arguments, "--resume", "--layout", "plain")
     assert code == 2 and "layout 'strips', and now it is 'plain'" in err and err.count("\n") == 1

@@ -158,6 +158,9 @@ def test_answers_can_be_scored_later(evaluate, code, tmp_path, monkeypatch):
     done, out, err = evaluate(*arguments)
     assert done == 0 and "pass@1 |" not in out and "add --run-generated-code" in err
     assert all(row["plain"]["scores"] is None for row in rows_of(tmp_path / "o"))
+    assert evaluate(*arguments, "--limit", 1, "--run-generated-code")[0] == 0
+    done, out, _ = evaluate(*arguments)  # one row of three has scores
+    assert done == 0 and "pass@1" not in out
     monkeypatch.setattr(arms, "answer", None)  # nothing is decoded again
     done, out, _ = evaluate(*arguments, "--run-generated-code")
     assert done == 0 and "| pass@1 | 0.667 [" in out
@@ -169,6 +172,34 @@ def test_rows_of_other_settings_are_not_mixed(evaluate, counts, tmp_path):
     assert evaluate(*arguments, "--out", tmp_path / "o")[0] == 0
     done, out, err = evaluate(*arguments, "--out", tmp_path / "o", "--gamma", 2)
     assert (done, out) == (2, "") and "was made with gamma 4, and now it is 2" in err
+
+
+def test_the_clock_may_choose_another_layout(evaluate, counts, tmp_path, choose):
+    arguments = ("--task", counts, "--metric", "exact", "--max-new-tokens", 2, "--layout", "auto",
+                 "--out", tmp_path / "o")
+    for favourite in ("strips", "plain"):
+        choose(favourite)
+        assert evaluate(*arguments)[0] == 0
+        assert {row["settings"]["layout"] for row in rows_of(tmp_path / "o")} == {"strips"}
+
+
+WRONG = [("problem", 3), ("sample", "0"), ("settings", None), ("difference", 1),
+         ("difference", {"index": 1, "verdict": "near-tie", "gap": 0.5, "limit": None}),
+         ("difference", {"verdict": "near-tie"}), ("plain", {}), ("speculative", "x"),
+         ("scores", 1), ("scores", {}), ("scores", {"exact": "x"}), ("scores", {"other": 1.0}),
+         ("scores", None), ("seconds", "x"), ("rounds", 1.5), ("text", None)]
+
+
+@pytest.mark.parametrize("name, value", WRONG)
+def test_a_row_with_something_else_in_it_is_named(name, value, evaluate, counts, tmp_path):
+    arguments = ("--task", counts, "--metric", "exact", "--max-new-tokens", 2, "--limit", 1,
+                 "--out", tmp_path / "o")
+    assert evaluate(*arguments)[0] == 0
+    row, = rows_of(tmp_path / "o")
+    (row if name in row else row["plain"])[name] = value
+    write(tmp_path / "o" / "answers.jsonl", [row])
+    done, out, err = evaluate(*arguments)
+    assert (done, out) == (2, "") and "answers.jsonl, line 1 is not a row of an evaluation" in err
 
 
 def test_a_part_of_what_is_there_can_be_looked_at(evaluate, counts, tmp_path):

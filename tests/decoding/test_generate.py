@@ -101,6 +101,7 @@ def test_the_models_are_loaded_as_asked(pair, generate, dtype, layout):
     assert tokens == expected(pair, load=load, **sampled).tokens
     assert (tokens == expected(pair, **sampled).tokens) == (dtype == "float32")
     assert (settings["dtype"], settings["layout"]) == (dtype, layout_name(models[0]))
+    assert settings["head"] == type(models[0].head).__name__
 
 
 @pytest.mark.parametrize("options, rows",

@@ -1,5 +1,6 @@
 """Runs written by --record, and read again."""
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -65,12 +66,36 @@ def test_a_recording_holds_the_run(generate, tmp_path, options):
 
 
 @pytest.mark.parametrize("text", [
-    "", "no JSON", "[]", "null", "{}", '{"recording": 1}', '{"recording": 1, "rounds": [{}]}',
+    "", "no JSON", "[" * 10**5, "[]", "null", "{}", '{"recording": 1}',
+    '{"recording": 1, "rounds": [{}]}',
     '{"recording": 1, "gamma": 4, "rounds": [{"drafted": 3}]}', "\ud800"])
 def test_what_is_no_recording_is_refused_in_one_sentence(tmp_path, text):
     file = tmp_path / "run.json"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ValueError, match=r"run\.json is no recording; .*--record FILE"):
+        read_recording(file)
+
+
+SPOILT = {"accepted": [-1, 4, True, 1.0, None, "1"], "kind": ["bonus", "x", None], "gamma": [1, -1],
+          "extra": [None, {}, {"id": -1}, {"id": 1.5}, {"id": True}, 3],
+          "drafted": [[], [{"id": "x"}], [3]], "target_cache": [[1], [1, 2, 3], [0, "x"], None],
+          "draft_cache": [[1], 3, [1, -1]], "finish_reason": ["x", 3, []],
+          "seconds": [None, "1", math.nan, -1, True], "phase_seconds": [None, {"draft": "x"}, [1]],
+          "prefill_seconds": ["x", math.inf]}
+
+
+@pytest.mark.parametrize("name, value", [(name, v) for name in SPOILT for v in SPOILT[name]])
+def test_a_recording_with_something_else_in_it_is_refused(name, value, tmp_path):
+    file = tmp_path / "run.json"
+    rounds = toy_rounds(UNCHANGED)
+    recorded = {"recording": VERSION, "gamma": 3,
+                "rounds": [describe_round(round, Letters()) for round in rounds]}
+    file.write_text(json.dumps(recorded))
+    assert read_recording(file).tokens == [token for r in rounds for token in r.emitted]
+    spoilt = next(r for r in recorded["rounds"] if r["kind"] == "correction")
+    (recorded if name == "gamma" else spoilt)[name] = value
+    file.write_text(json.dumps(recorded))
+    with pytest.raises(ValueError, match=r"run\.json is no recording"):
         read_recording(file)
 
 
@@ -90,3 +115,13 @@ def test_there_is_nothing_to_record_without_a_draft(generate):
     assert "does nothing in baseline mode" in one_line(
         generate("--mode", "baseline", "--record", "run.json"))
     assert not Path("run.json").exists()
+
+
+@pytest.mark.parametrize("name, why", [
+    ("folder", "Is a directory"), ("file/run.json", "there is no folder"),
+    ("n" * 300, "File name too long"), ("a\0b", "null")])
+def test_a_file_that_cannot_be_written_is_said_before_the_run(generate, tmp_path, name, why):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert why in one_line(generate("--record", f"{tmp_path}/{name}"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]

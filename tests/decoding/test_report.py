@@ -53,7 +53,7 @@ def test_the_json_object(generate, arguments, more):
     assert answer.out.count("\n") == 1
     assert set(result) == {"prompt", "settings"} | more
     assert result["prompt"] == "Once"
-    assert set(result["settings"]) == OPTIONS | {"threads"}
+    assert set(result["settings"]) == OPTIONS | {"head", "threads"}
     assert result["settings"]["device"] in ("cpu", "cuda", "mps")
     for run in {"baseline", "speculative"} & more:
         assert set(result[run]) == {"text", "tokens", "finish_reason", "stats"}

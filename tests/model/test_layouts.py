@@ -30,6 +30,8 @@ from model.fast.layouts import (
     ROWS,
     STRIPS,
     Layout,
+    give_head,
+    head_name,
     heads_by_preference,
     layers_by_preference,
     layout_for,
@@ -519,3 +521,16 @@ def test_a_step_allocates_no_cache():
     speculative_greedy(target, draft, [1, 2, 3], 30)
     assert len(target.made) == len(target.addresses) == 2
     assert len(draft.made) == len(draft.addresses) == 1
+
+
+def test_a_head_can_be_named_and_replaced():
+    gpt2 = pack(plain(), PLAIN)
+    give_head(gpt2, TurnedHead)
+    assert head_name(gpt2) == "TurnedHead" and type(gpt2.head) is TurnedHead
+    give_head(gpt2, None)
+    assert head_name(gpt2) == "TurnedHead"
+    whole = torch.nn.Module()
+    whole.share = gpt2  # as in a Leader
+    give_head(whole, TiedHead)
+    assert head_name(whole) == head_name(gpt2) == "TiedHead"
+    assert head_name(torch.nn.Linear(2, 2)) == "own"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weights.output import claim, replacing
+from weights.output import check_writable, claim, replacing, write_text
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
@@ -110,3 +110,24 @@ def test_a_second_run_is_refused_and_the_first_loses_nothing(program, tmp_path):
                              f"{tmp_path / 'out'}; wait for its end, or choose another --out\n")
     assert first.returncode == 130 and "interrupted" in said.splitlines()[-1], said
     assert not (tmp_path / "out" / ".lock").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
+def test_a_pipe_is_written_into_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    check_writable(tmp_path / "pipe")  # without waiting for a reader
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        write_text(tmp_path / "pipe", "é\n")
+        assert reader.stdout.read() == "é\n".encode()
+    assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_goes_on_leading_to_its_file(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "file")
+    for text in ("old", "new"):
+        check_writable(tmp_path / "link")
+        write_text(tmp_path / "link", text)
+        assert (tmp_path / "far" / "file").read_text() == text
+    assert (tmp_path / "link").is_symlink()

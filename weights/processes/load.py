@@ -87,7 +87,7 @@ def read_share(group: Group, name: str, device: str, dtype: torch.dtype, layout:
     found = layout_for(model, device, layout, tokens_per_pass, {} if follows else Choices())
     read_weights(parts(weights, cuts), model, device, found.layer)
     if not follows:
-        give_head(model, found)
+        give_head(model, found.head)
     heads = model.config.kv_heads
     kv_heads = heads // Share(group.rank, group.size).of_heads(heads).size
     return SharedOut(model.requires_grad_(False).eval(), kv_heads, has_head=not follows)
