@@ -7,9 +7,11 @@ from weights.files import parse_json
 def fetch_again(path: Path) -> str:
     """Return what to do about a file that is no good.
 
-    In the hub's cache a file is a link: as long as what it leads to is there, nothing is fetched.
+    In the hub's cache a file is a link, where the system has links: as long as what it leads to is
+    there, nothing is fetched.
     """
-    if path.is_symlink() and "snapshots" in path.parts:
+    cached = any(part.startswith("models--") for part in path.parts) or path.is_symlink()
+    if cached and "snapshots" in path.parts:
         return f"delete {path.resolve()} and run again, it is then fetched again"
     return "fetch it again"
 

@@ -17,8 +17,8 @@ IDENTITY = ("gamma", "cache", "way", "kind", "prompt_sha256", "length", "tempera
 # What the tables and plots read: the type of each column.
 COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("cache", "way", "kind", "prompt_sha256"), str),
-    **dict.fromkeys(("gamma", "length", "repeat", "prompt_tokens", "drafted", "tested", "accepted"),
-                    int),
+    **dict.fromkeys(("gamma", "length", "repeat", "prompt_tokens", "rounds", "drafted", "tested",
+                     "accepted"), int),
     **dict.fromkeys(("tested_by_position", "accepted_by_position"), list),
     **dict.fromkeys(("tokens_per_second", "baseline_tokens_per_second", "speedup", "alpha",
                      "tokens_per_round", "full_rounds_tokens_per_second", "full_rounds_speedup",

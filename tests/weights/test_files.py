@@ -217,15 +217,26 @@ def test_a_text_from_a_pipe_is_read_once(tmp_path):
     assert corpus.n_characters == len(text.strip())
 
 
-def test_a_cut_file_in_the_hubs_cache_says_what_to_delete(tmp_path, folder):
-    blob = tmp_path / "blobs" / "1234"
-    snapshot = tmp_path / "snapshots" / "main"
+@pytest.mark.parametrize("cache, links", [("models--o--n", True), ("models--o--n", False),
+                                          ("elsewhere", True)])
+def test_a_cut_file_in_the_hubs_cache_says_what_to_delete(cache, links, tmp_path, folder):
+    blob = tmp_path / cache / "blobs" / "1234"
+    snapshot = tmp_path / cache / "snapshots" / "main"
     for path in (blob.parent, snapshot):
         path.mkdir(parents=True)
-    (folder / "model.safetensors").rename(blob)
-    os.truncate(blob, 1000)
+    os.truncate(folder / "model.safetensors", 1000)
     shutil.copy(folder / "config.json", snapshot)
-    (snapshot / "model.safetensors").symlink_to(blob)
+    if links:
+        (folder / "model.safetensors").rename(blob)
+        (snapshot / "model.safetensors").symlink_to(blob)
+    else:  # as where the system makes none
+        blob = (folder / "model.safetensors").rename(snapshot / "model.safetensors")
     with pytest.raises(WeightsError) as error:
         load_model(snapshot)
     assert f"delete {blob} and run again" in str(error.value)
+
+
+def test_a_cut_file_of_ones_own_is_not_to_be_deleted(folder):
+    os.truncate(folder / "model.safetensors", 1000)
+    with pytest.raises(WeightsError, match=r"is cut short, .*; fetch it again$"):
+        load_model(folder)
