@@ -65,6 +65,8 @@ def make_parser() -> FileParser:
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
         help=f"of the sampled runs: {SAME_SEED} (default: 0)")
     add_machine_options(parser)
+    add("--compile", action="store_true",
+        help="on CUDA: replay the passes of runs with a cache as CUDA graphs")
     add("--processes", metavar="N", type=whole(1),
         help="split the target over N processes of this machine (see decoding.generate)")
     add("--out", metavar="DIR",
@@ -121,6 +123,9 @@ def fill_in(options: argparse.Namespace) -> None:
         setattr(options, name, sorted(set(getattr(options, name))))
     options.rules = [rule for rule in WAYS if rule in options.rules]
     options.trees = list(dict.fromkeys(options.trees))
+    for name in ("trees", "processes"):
+        if options.compile and getattr(options, name):
+            raise ValueError(f"--compile does nothing with --{name}, whose passes run plain")
     resolve(options.target)
     if options.draft is None:
         if options.target not in DRAFT_OF:
