@@ -20,7 +20,8 @@ def graphed(monkeypatch):
 def test_arms_with_a_cache_are_replayed(pair, tmp_path, graphed):
     (tmp_path / "p.txt").write_text("Once upon a time")
     given = [*pair[:4], "--gammas", "2", "4", "--lengths", "12", "--temperatures", "0",
-             "--repeats", "1", "--prompts", str(tmp_path / "p.txt"), "--compile", "--out", str(tmp_path / "x")]
+             "--repeats", "1", "--prompts", str(tmp_path / "p.txt"), "--compile",
+             "--out", str(tmp_path / "x")]
     assert main(given) == 0
     rows = read_rows(tmp_path / "x/rows.jsonl")
     assert all(row["settings"]["compile"] for row in rows)
