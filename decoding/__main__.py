@@ -14,6 +14,8 @@ python -m decoding.evaluate          minutes
     loops, score both, and say what their difference is worth
 python -m decoding.animation         seconds
     draw README's moving picture from a recorded run
+python -m decoding.bench.join DIR...         seconds
+    print one table of the results in several folders
 python -m decoding.bench.transformers        many minutes
     measure side by side with the library transformers
 python -m decoding.bench.batches             minutes

@@ -12,8 +12,9 @@ import pytest
 
 from decoding.bench.options import make_parser
 from decoding.cli import options
+from decoding.quality import options as evaluate_options
 from tests.commands import ask
-from weights import train
+from weights import convert, train
 from weights.registry import resolve
 
 ROOT = Path(__file__).parent.parent
@@ -36,14 +37,17 @@ def commands():
             if part.startswith(("python ", "pip "))]
 
 
-PROGRAMS = [words[2:] for words in commands() if words[:2] == ["python", "-m"]]
+PROGRAMS = [words[2:] for words in commands()
+            if words[:2] == ["python", "-m"] and "--list-models" not in words]  # which only prints
 QUICK = [words for words in PROGRAMS
-         if words[0] == "decoding.generate" and "gpt2-large" not in words]
+         if words[0] == "decoding.generate" and not {"--target", "--list-models"} & {*words}]
 PARSERS = {
     "decoding.generate": options.parse,
     "decoding.benchmark": make_parser().parse_args,
     "weights.train": train.parse,
     "weights.check": lambda words: resolve(*words),
+    "weights.convert": convert.parse,
+    "decoding.evaluate": evaluate_options.parse,
     "tutorials.grade": lambda words: (ROOT / words[0]).read_text(encoding="utf-8"),
 }
 ALGORITHM, *EXAMPLES = blocks("python")

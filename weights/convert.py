@@ -6,6 +6,7 @@ Some repositories, OPT's among them, have their weights as pytorch_model.bin onl
 says how such a file is read, which this program alone does. The numbers and their format stay as
 they are.
 """
+import argparse
 import sys
 from pathlib import Path
 
@@ -19,6 +20,17 @@ def main(argv: list[str] | None = None) -> int:
     return run_program(PROGRAM, lambda: run(argv))
 
 
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Return the options."""
+    parser = OneLineParser(prog=PROGRAM, description="Write pytorch_model.bin anew as "
+                                                     "model.safetensors, in a folder with "
+                                                     "config.json and the vocabulary.")
+    parser.add_argument("name", metavar="NAME", help="owner/name on the hub, or a ./folder")
+    parser.add_argument("out", metavar="OUT", type=Path,
+                        help="the folder to make, owner/name for what is then found by this name")
+    return parser.parse_args(argv)
+
+
 def run(argv: list[str] | None) -> None:
     """Convert the model that was named, and see whether it can be loaded."""
     # Imported here and not above, so that from the first moment on Ctrl-C is caught.
@@ -26,13 +38,7 @@ def run(argv: list[str] | None) -> None:
     from weights.registry import INDEX, WEIGHTS, resolve
     from weights.terminal import tell
 
-    parser = OneLineParser(prog=PROGRAM, description="Write pytorch_model.bin anew as "
-                                                     "model.safetensors, in a folder with "
-                                                     "config.json and the vocabulary.")
-    parser.add_argument("name", metavar="NAME", help="owner/name on the hub, or a ./folder")
-    parser.add_argument("out", metavar="OUT", type=Path,
-                        help="the folder to make, owner/name for what is then found by this name")
-    options = parser.parse_args(argv)
+    options = parse(argv)
     source, out = resolve(options.name), options.out
     if any((out / name).exists() for name in (WEIGHTS, INDEX)):
         raise WeightsError(f"{out} has safetensors already; name another folder")

@@ -5,7 +5,7 @@ merges the pair whose token has the lowest rank, so the order of the merges make
 are often the same numbers, but OPT's are not. What a family does around that is recognised, and
 everything else refused: it would load well and give other ids. Nothing here imports torch.
 """
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tiktoken
@@ -37,9 +37,10 @@ def read_tokenizer_json(path: Path, ends: Ends) -> Tokenizer:
         for token in added:
             named[bool(token["special"])][token["content"]] = token["id"]
         merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+        whole = whole_pieces(model, merges, named) if model.get("ignore_merges") else []
         return make_tokenizer(path.parent.name, model["vocab"], merges, ends,
                               pattern_of(data.get("pre_tokenizer")), named[False], named[True],
-                              is_nfc(data.get("normalizer")))
+                              is_nfc(data.get("normalizer")), whole)
 
     return or_refuse(read, path)
 
@@ -75,9 +76,12 @@ def or_refuse(read: Callable[[], Tokenizer], path: Path) -> Tokenizer:
 
 def make_tokenizer(name: str, vocab: dict[str, int], merges: list[list[str]], ends: Ends,
                    pattern: str, added: dict[str, int], special: dict[str, int],
-                   nfc: bool) -> Tokenizer:
-    """Build a tokenizer from tokens and merges whose characters stand for bytes, as in `BYTES`."""
-    tokens = [token for token in BYTES if token in vocab] + ["".join(pair) for pair in merges]
+                   nfc: bool, whole: Sequence[str] = ()) -> Tokenizer:
+    """Build a tokenizer from tokens and merges whose characters stand for bytes, as in `BYTES`.
+
+    whole: tokens that no merge makes, for pieces of text that are just this token.
+    """
+    tokens = [*(token for token in BYTES if token in vocab), *map("".join, merges), *whole]
     tokens = list(dict.fromkeys(tokens))  # a token that several pairs make has the first one's rank
     ranks = {bytes(BYTES[character] for character in token): rank
              for rank, token in enumerate(tokens)}
@@ -88,6 +92,21 @@ def make_tokenizer(name: str, vocab: dict[str, int], merges: list[list[str]], en
                      special, others, nfc)
 
 
+def whole_pieces(model: dict, merges: list[list[str]],
+                 named: dict[bool, dict[str, int]]) -> list[str]:
+    """Return the tokens that no merge makes; with ignore_merges a piece that is one becomes it.
+
+    Raises ValueError for one that tiktoken would also put together from two others: it knows ranks
+    only, not which pairs are merged.
+    """
+    made = {*BYTES, *map("".join, merges), *named[False], *named[True]}
+    whole = [token for token in sorted(model["vocab"], key=model["vocab"].get) if token not in made]
+    for token in whole:
+        if any({token[:i], token[i:]} <= model["vocab"].keys() for i in range(1, len(token))):
+            raise ValueError(f"its token {token!r} is no merge, but two others make it")
+    return whole
+
+
 def refuse_other_kinds(data: dict, model: dict) -> None:
     """Raise ValueError unless this is byte pair encoding, with nothing around it but what is known.
     """
@@ -96,7 +115,8 @@ def refuse_other_kinds(data: dict, model: dict) -> None:
     if model.get("byte_fallback"):
         raise ValueError("its tokens are characters (SentencePiece), not bytes")
     for key in ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(key):
+        no_use = key == "unk_token" and model["vocab"].keys() >= BYTES.keys()  # nothing is unknown
+        if model.get(key) and not no_use:
             raise ValueError(f"its {key} is {model[key]!r}")
     for token in data.get("added_tokens") or []:
         if any(token.get(key) for key in AROUND):

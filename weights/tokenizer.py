@@ -30,14 +30,15 @@ SHA256 = {  # of the vocabularies that are part of this project, by file name, w
     "tales.tiktoken": "2fd5265b628b19a532cc762293d1c6361c770882d2a4dca9e1a8a943a779772e",
 }
 GPT2_N_VOCAB = 50257
+CUT_AS_GPT2 = ("gpt2", "gpt_neo", "opt")  # the families whose vocab.json and merges.txt suffice
 
 
 def load_tokenizer(name_or_path: str | os.PathLike) -> Tokenizer:
     """Load a model's tokenizer.
 
-    It is the one *.tiktoken file in its folder; else GPT-2's, for a GPT-2 or a GPT-Neo whose
-    embedding has a row for each of its 50,257 tokens, and fewer than 1,024 more, which are padding;
-    else the one in tokenizer.json; else that in vocab.json and merges.txt.
+    It is the one *.tiktoken file in its folder; else the one in tokenizer.json; else that in
+    vocab.json and merges.txt; else GPT-2's, for a GPT-2 or a GPT-Neo whose embedding has a row for
+    each of its 50,257 tokens, and fewer than 1,024 more, which are padding.
 
     Raises WeightsError if there is no vocabulary, it does not fit the model, or is of a kind that
     is not known; DownloadError if a file cannot be fetched.
@@ -67,13 +68,15 @@ def find_tokenizer(source: Path | Repository, family: str, n_rows: int) -> Token
         tokenizer = read_vocabulary(file)
         check_fits(tokenizer.n_vocab, n_rows, file)
         return tokenizer
-    if family in ("gpt2", "gpt_neo") and fits(GPT2_N_VOCAB, n_rows):
-        return gpt2_tokenizer()
     there = first_of(source, "tokenizer.json", "merges.txt")
     if there is None:
-        return None
+        ours = family in ("gpt2", "gpt_neo") and fits(GPT2_N_VOCAB, n_rows)
+        return gpt2_tokenizer() if ours else None
     path = find_file(source, there.replace("merges.txt", "vocab.json"))
     if there == "merges.txt":
+        if family not in CUT_AS_GPT2:
+            raise WeightsError(f"{path} does not say how a {family} cuts text: its tokenizer.json "
+                               "is needed")
         find_file(source, there)  # to lie beside it
     with reading(path):
         changed = path.stat().st_mtime_ns

@@ -1,5 +1,7 @@
 """Text to ids and back: byte pair encoding by tiktoken, and what a family does around it.
 
+Unicode's form C is Python's own: of characters newer than this Python it changes nothing.
+
 Nothing here imports torch.
 """
 import re

@@ -34,6 +34,7 @@ class Pair:
     eos: Eos  # None: end-of-text stops nothing
     seed: int
     name: Callable[[int], str]  # shows a token id as text
+    graphs: tuple[Model, Model] | None = None  # both as CUDA graphs, which arms with a cache run
     alphas: dict[tuple, float | None] = field(default_factory=dict)  # of the last text
 
     def run(self, arm: Arm, task: Task, repeat: int, new_tokens: int | None = None) -> Generation:
@@ -44,8 +45,9 @@ class Pair:
         generator = torch.Generator(self.target.device).manual_seed(self.seed + repeat)
         sampling, prompt = Sampling(task.temperature), list(task.prompt)
         length = task.length if new_tokens is None else min(new_tokens, task.length)
-        target: Model = self.target if arm.cache in ("both", "target") else Uncached(self.target)
-        draft: Model = self.draft if arm.cache in ("both", "draft") else Uncached(self.draft)
+        target, draft = self.as_run
+        target = target if arm.cache in ("both", "target") else Uncached(self.target)
+        draft = draft if arm.cache in ("both", "draft") else Uncached(self.draft)
         synchronize()
         if arm.gamma == 0:
             return autoregressive(target, prompt, length, sampling=sampling, eos=self.eos,
@@ -57,6 +59,11 @@ class Pair:
         rule = accept_block if arm.way == "block" else usual_rule(sampling)
         return speculative_sampling(target, draft, prompt, length, gamma=arm.gamma, rule=rule,
                                     sampling=sampling, eos=self.eos, generator=generator)
+
+    @property
+    def as_run(self) -> tuple[Model, Model]:
+        """Both models as arms with a cache run them."""
+        return self.graphs or (self.target, self.draft)
 
     def warm_up(self, arms: list[Arm], task: Task) -> None:
         """Run each arm for a moment: the first calls of a process are slow."""

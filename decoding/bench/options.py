@@ -4,7 +4,6 @@ Imports no torch.
 """
 import argparse
 import math
-import re
 import shlex
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from weights.console import (
 from weights.memory import check_memory
 from weights.processes.start import launched
 from weights.registry import DEFAULT_TARGET, DRAFT_OF, resolve
-from weights.terminal import tell
 from weights.tokenizer import load_tokenizer, vocabulary_difference
 
 PROGRAM = "python -m decoding.benchmark"
@@ -67,6 +65,8 @@ def make_parser() -> FileParser:
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED), default=0,
         help=f"of the sampled runs: {SAME_SEED} (default: 0)")
     add_machine_options(parser)
+    add("--compile", action="store_true",
+        help="on CUDA: replay the passes of runs with a cache as CUDA graphs")
     add("--processes", metavar="N", type=whole(1),
         help="split the target over N processes of this machine (see decoding.generate)")
     add("--out", metavar="DIR",
@@ -92,7 +92,10 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, dict[str, list[int]]]:
     fill_in(options)
     options.processes = processes(options)
     if options.stand_in:
+        from decoding.bench.stand_in import stand_in  # torch, which nothing else here needs
+
         stand_in(options)
+        options.lengths, options.repeats = [8], 1
     if options.prompts is None:
         texts = default_prompts(options.target)
     else:
@@ -120,6 +123,9 @@ def fill_in(options: argparse.Namespace) -> None:
         setattr(options, name, sorted(set(getattr(options, name))))
     options.rules = [rule for rule in WAYS if rule in options.rules]
     options.trees = list(dict.fromkeys(options.trees))
+    for name in ("trees", "processes"):
+        if options.compile and getattr(options, name):
+            raise ValueError(f"--compile does nothing with --{name}, whose passes run plain")
     resolve(options.target)
     if options.draft is None:
         if options.target not in DRAFT_OF:
@@ -127,19 +133,6 @@ def fill_in(options: argparse.Namespace) -> None:
         options.draft = DRAFT_OF[options.target]
     if options.out is not None:
         options.out = Path(options.out)
-
-
-def stand_in(options: argparse.Namespace) -> None:
-    """Put small random models in the place of the two, and shorten all runs."""
-    from decoding.bench.stand_in import write_stand_in  # torch, which nothing else here needs
-
-    tell("--stand-in: random models, 8 new tokens; nothing here is a result")
-    for role in ("target", "draft"):
-        name = getattr(options, role)
-        folder = options.out / "stand-in" / re.sub(r"[^\w.-]", "-", name)
-        write_stand_in(name, folder)
-        setattr(options, role, str(folder.absolute()))
-    options.lengths, options.repeats = [8], 1
 
 
 def processes(options: argparse.Namespace) -> int | None:

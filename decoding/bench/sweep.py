@@ -16,9 +16,11 @@ from decoding.bench.progress import Progress
 from decoding.bench.rows import ROWS, Rows, is_measured, read_rows
 from decoding.bench.summary import best_gamma_line, report
 from decoding.bench.tables import ways
+from decoding.cli.session import check_graphs
 from decoding.gamma import DEFAULT_GAMMA
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
+from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import HEADS, give_head, head_name, layout_name
 from weights import load_fast, load_tokenizer
 from weights.console import pick_device
@@ -69,7 +71,7 @@ def tune(options: argparse.Namespace, prompts: dict[str, list[int]],
     """Find the best gamma by a short run that leaves no files. Print what it gains."""
     pair, _ = load(options, group)
     settings = read_settings(options, pair)
-    costs = measure_costs(pair.target, pair.draft, max(options.gammas) + 1)
+    costs = measure_costs(*pair.as_run, max(options.gammas) + 1)
     tasks = all_tasks(prompts, options.lengths, options.temperatures)
     arms = all_arms(options.gammas, no_cache_arms=False, rules=options.rules)
     rows: list[Row] = []
@@ -99,7 +101,12 @@ def load(options: argparse.Namespace, group: Group | None) -> tuple[Pair, dict[s
                         load_fast(*how))
         give_head(models[role], HEADS.get(str(recorded.get(f"{of}head"))))
         seconds[role] = perf_counter() - started
-    pair = Pair(models["target"], models["draft"],
+    graphs = None
+    if options.compile:
+        check_graphs(device)
+        blocks = (1, *(gamma + 1 for gamma in options.gammas))
+        graphs = Graphed(models["target"], blocks), Graphed(models["draft"], (1, 2))
+    pair = Pair(models["target"], models["draft"], graphs=graphs,
                 eos=tokenizer.ends if options.eos else None, seed=options.seed,
                 name=lambda token: show_token(token, tokenizer))
     return pair, seconds
@@ -120,6 +127,7 @@ def read_settings(options: argparse.Namespace, pair: Pair) -> Row:
             "draft_head": head_name(pair.draft), "seed": options.seed,
             "end_of_text": "stops the run" if options.eos else "off",
             **({} if options.processes is None else {"processes": options.processes}),
+            **({"compile": True} if options.compile else {}),
             **machine(pick_device(options.device))}
 
 
@@ -137,7 +145,7 @@ def known_costs(path: Path, settings: Row, gammas: list[int]) -> Costs | None:
 def new_costs(pair: Pair, gammas: list[int], task: Task) -> Costs:
     """Measure what a forward costs, and the phases of a round of each gamma."""
     tell("measuring the cost of one forward over 1, 2, 3, ... tokens")
-    costs = measure_costs(pair.target, pair.draft, max(16, *(gamma + 1 for gamma in gammas)))
+    costs = measure_costs(*pair.as_run, max(16, *(gamma + 1 for gamma in gammas)))
     return replace(costs, phases={str(gamma): round_phases(pair, task, gamma) for gamma in gammas})
 
 
@@ -148,7 +156,7 @@ def round_phases(pair: Pair, task: Task, gamma: int) -> dict[str, float] | None:
     """
     pair.warm_up([Arm(gamma)], task)
     sampling = Sampling(task.temperature)
-    rounds = speculative_rounds(pair.target, pair.draft, list(task.prompt), task.length,
+    rounds = speculative_rounds(*pair.as_run, list(task.prompt), task.length,
                                 gamma=gamma, sampling=sampling, rule=usual_rule(sampling),
                                 trace=True)
     return phase_seconds(rounds, gamma)

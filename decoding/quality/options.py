@@ -15,7 +15,9 @@ from weights.console import LARGEST_SEED, FileParser, add_machine_options, real,
 from weights.registry import DEFAULT_TARGET
 
 PROGRAM = "python -m decoding.evaluate"
-OWN = ("task", "metric", "prompt_template", "samples", "limit", "out", "run_generated_code")
+TALES = Path(__file__).with_name("tales.jsonl")
+OWN = ("stand_in", "task", "metric", "prompt_template", "samples", "limit", "out",
+       "run_generated_code")
 
 
 def make_parser() -> FileParser:
@@ -60,6 +62,9 @@ def make_parser() -> FileParser:
         help="sample from the smallest set of most likely tokens whose mass reaches P")
     add("--seed", metavar="N", type=whole(0, LARGEST_SEED),
         help="of sampled answers (default: 0)")
+    add("--stand-in", action="store_true",
+        help="try the same with small random models of the same families, 2 problems and 8 tokens, "
+             "for xsum with tales: their numbers say nothing")
     add_machine_options(parser)
     return parser
 
@@ -81,4 +86,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if given.temperature > 0 and given.seed is None:
         options.seed = 0
     of_generate.fill_in(options, parser)
+    if given.stand_in:
+        from decoding.bench.stand_in import stand_in  # torch, which nothing else here needs
+
+        if options.out is None:
+            parser.error("--stand-in writes its models beside --out; name a folder")
+        stand_in(options)
+        options.limit, options.max_new_tokens = 2, 8
+        if options.task == "xsum":  # which lies on the hub
+            options.task, options.metric = str(TALES), "rouge"
     return options

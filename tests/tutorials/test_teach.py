@@ -179,6 +179,8 @@ def test_the_plans_commands_are_ones_that_the_programs_take(tmp_path, monkeypatc
     for words in commands(PLAN):
         if words[:2] == ["pip", "install"]:
             assert (ROOT / words[-1]).is_file()
+        elif words[2] == "tutorials.grade":
+            assert (ROOT / words[3]).is_file()
         elif words[2] == "decoding.generate":
             options.parse(words[3:])
             seen.add(words[2])

@@ -29,6 +29,16 @@ ODD = [
     "<s></s><|endoftext|><|end_of_text|><｜end▁of▁sentence｜>", "👩‍👩‍👧‍👦a\u200db \ufeff"]
 
 
+def steps(kind):
+    data = json.loads((FOLDER / kind / "tokenizer.json").read_text())
+    return data["pre_tokenizer"]["pretokenizers"]
+
+
+*_, DIGITS, BYTES = steps("deepseek")
+DIGITS_FIRST = [DIGITS, *steps("deepseek")[:4], BYTES]
+WITH_DIGITS = [steps("llama")[0], DIGITS, BYTES]
+
+
 def reference(name):
     if name != "opt":
         return Reference.from_file(str(FOLDER / name / "tokenizer.json"))
@@ -127,7 +137,6 @@ def test_an_exchanged_file_is_read_again(tmp_path):
 @pytest.mark.parametrize("where, value, words", [
     ("model.type", "Unigram", "model is 'Unigram', not 'BPE'"),
     ("model.byte_fallback", True, "SentencePiece"),
-    ("model.unk_token", "<unk>", "unk_token is '<unk>'"),
     ("model.dropout", 0.1, "dropout is 0.1"),
     ("normalizer", {"type": "Lowercase"}, "changes a text in a way not known here, 'Lowercase'"),
     ("pre_tokenizer", {"type": "Whitespace"}, "alphabet is not the bytes"),
@@ -148,8 +157,8 @@ def test_an_exchanged_file_is_read_again(tmp_path):
     ("model.merges", 3, "is no vocabulary"),
     ("model", [], "is no vocabulary"),
 ])
-def test_what_is_not_known_is_refused(tmp_path, where, value, words):
-    folder = write_folder("neox", tmp_path / "model")
+def test_what_is_not_known_is_refused(tmp_path, where, value, words, kind_of_file="neox"):
+    folder = write_folder(kind_of_file, tmp_path / "model")
     data = json.loads((folder / "tokenizer.json").read_text())
     *steps, last = where.split(".")
     place = data
@@ -160,6 +169,50 @@ def test_what_is_not_known_is_refused(tmp_path, where, value, words):
     with pytest.raises(WeightsError, match=words.replace("|", r"\|")) as error:
         load_tokenizer(folder)
     assert "\n" not in str(error.value) and "tokenizer.json" in str(error.value)
+
+
+@pytest.mark.parametrize("kind_of_file, where, value", [
+    ("llama", "pre_tokenizer.pretokenizers.0.behavior", "Removed"),
+    ("llama", "pre_tokenizer.pretokenizers.0.invert", True),
+    ("llama", "pre_tokenizer.pretokenizers.1.use_regex", True),
+    ("deepseek", "pre_tokenizer.pretokenizers.4.individual_digits", False),
+    ("deepseek", "pre_tokenizer.pretokenizers.0.pattern", {"Regex": "x"}),
+    ("deepseek", "pre_tokenizer.pretokenizers", DIGITS_FIRST),
+    ("llama", "pre_tokenizer.pretokenizers", WITH_DIGITS)])
+def test_another_cut_is_refused(tmp_path, kind_of_file, where, value):
+    test_what_is_not_known_is_refused(tmp_path, where, value, "cuts text into pieces in a way",
+                                      kind_of_file)
+
+
+def test_a_piece_that_is_a_token_becomes_it_where_merges_are_ignored(tmp_path):
+    folder = write_folder("llama", tmp_path / "model")
+    path = folder / "tokenizer.json"
+    data = json.loads(path.read_text())
+    data["model"]["vocab"]["Ġqzqzq"] = len(data["model"]["vocab"]) + 3  # after the added ones
+    path.write_text(json.dumps(data))
+    ours, theirs = load_tokenizer(folder), Reference.from_file(str(path))
+    for words in ("a qzqzq", "a qzqzqz qzqzq", "qzqzq"):
+        assert ours.encode(words) == theirs.encode(words, add_special_tokens=False).ids
+    data["model"]["vocab"]["qz"] = len(data["model"]["vocab"]) + 3
+    path.write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match="its token 'qz' is no merge, but two others make it"):
+        load_tokenizer(folder)
+
+
+def test_a_gpt2_in_another_language_has_its_own_tokens(tmp_path):
+    folder = write_folder("gpt2", tmp_path / "model", vocab_size=50257)
+    assert load_tokenizer(folder).n_vocab < 1000
+    (folder / "tokenizer.json").unlink()
+    assert load_tokenizer(folder).n_vocab == 50257
+
+
+@pytest.mark.parametrize("name", ["neox", "llama"])
+def test_two_files_do_not_say_how_every_family_cuts(tmp_path, name):
+    folder = write_folder("opt", tmp_path / "model")
+    config = {**json.loads((folder / "config.json").read_text()), **FAMILY[name]}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(WeightsError, match=r"its tokenizer\.json is needed"):
+        load_tokenizer(folder)
 
 
 @pytest.mark.parametrize("name, contents, words", [
