@@ -2,6 +2,7 @@
 import json
 
 import pytest
+import torch
 
 from model.fast import layouts
 from model.fast.layouts import PLAIN, STRIPS, layout_name
@@ -15,6 +16,9 @@ def test_a_choice_is_kept_for_this_machine(tmp_path, monkeypatch):
     Choices(path)["layers"] = "strips"
     assert Choices(path) == {"layers": "strips"}
     assert [file.name for file in path.parent.iterdir()] == [FILE]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 77)
+    assert Choices(path) == {}
+    monkeypatch.undo()
     monkeypatch.setattr("weights.choices.cpu_name", lambda: "another one")
     assert Choices(path) == {}
     Choices(path)["layers"] = "plain"
