@@ -62,6 +62,8 @@ SPOILT = {"cut": lambda text: text[:200], "empty": lambda text: "", "{}": lambda
           "less": lambda text: json.dumps({**json.loads(text), "target": [1.0]}),
           "phases": lambda text: text.replace('"verify"', '"v"'),
           "no phases": lambda text: json.dumps({**json.loads(text), "phases": {}}),
+          "no draft": lambda text: json.dumps({**json.loads(text), "draft": ""}),
+          "nothing of the draft": lambda text: json.dumps({**json.loads(text), "draft": []}),
           "a draft less": lambda text: json.dumps(
               {**json.loads(text), "draft": json.loads(text)["draft"][:-1]}),
           "no time": lambda text: text.replace('"target": [', '"target": [0.0, ')

@@ -52,6 +52,13 @@ def test_a_model_is_timed_once_on_a_machine(choose):
     assert len(timed) == 3
 
 
+def test_the_heads_of_plain_and_of_packed_layers_are_chosen_apart(choose):
+    timed = choose("OneTokenHead", "TurnedHead")
+    for layout in (PLAIN, STRIPS, PLAIN, STRIPS):
+        load_fast("tales-small", layout=layout)
+    assert len(timed) == 2
+
+
 @pytest.mark.parametrize("value", [["strips"], {"strips": 1}, 1, None, True])
 def test_a_choice_that_is_no_name_is_made_again(choose, value):
     timed = choose(STRIPS)
