@@ -96,7 +96,7 @@ def is_row(found: Any) -> bool:
             and (difference["gap"] is None or difference["limit"] is not None)):
         return False
     return scores == [None, None] or (
-        None not in scores and scores[0].keys() == scores[1].keys() and len(scores[0]) > 0
+        None not in scores and scores[0].keys() == scores[1].keys()
         and all(isinstance(score, NUMBER) for both in scores for score in both.values()))
 
 

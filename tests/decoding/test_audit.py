@@ -3,18 +3,18 @@
 It must also leave honest runs alone. The quick tests take a tiny pair, the slow ones the bundled
 pair, which is not so sure of its choices.
 """
+from contextlib import nullcontext
 from functools import cache
 
 import pytest
-import torch
 
-from decoding import autoregressive, benchmark, speculative_greedy
+from decoding import benchmark
 from decoding.bench import sweep
 from decoding.cli import session
-from decoding.compare import first_difference
+from tests import audit
 from tests.commands import ask
 from tests.planted import MISTAKES, rewind_too_little
-from weights import load_fast, load_tokenizer
+from weights import load_fast
 
 DTYPES = "float32", "bfloat16", "float16"
 OPENINGS = ("Once upon a time, there was a little girl", "A king had three sons", "The old woman")
@@ -34,6 +34,16 @@ def loaded_once(loaded, monkeypatch):
         monkeypatch.setattr(program, "load_fast", loaded)
 
 
+@pytest.fixture
+def bundled(loaded, monkeypatch):
+    """Load the bundled pair, for runs after these prompts."""
+    def bundled(dtype, prompts):
+        monkeypatch.setattr(audit, "load_fast", loaded)
+        monkeypatch.setattr(audit, "PROMPTS", prompts)
+        return audit.load(dtype, "plain")
+    return bundled
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("mistake", SEEN_BY_THE_TINY_PAIR)
 def test_the_command_line_finds_the_mistake(mistake, dtype, pair, capsys):
@@ -51,12 +61,10 @@ def test_the_benchmark_finds_the_mistake(mistake, dtype, pair, tmp_path, capsys)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize("mistake", ["accept all", "stale row"])
-def test_with_the_bundled_pair_both_find_the_mistake(mistake, dtype, tmp_path, capsys):
-    with MISTAKES[mistake]():
-        for line in (last_line_of_generate(capsys, [], dtype, OPENINGS[0]),
-                     last_line_of_benchmark(capsys, [], dtype, OPENINGS[0], tmp_path)):
-            assert line.endswith(": DIFFERENT")
+def test_the_mistakes_are_found_with_the_bundled_pair(dtype, bundled):
+    pair = bundled(dtype, OPENINGS[:1])
+    for mistake in ("accept all", "stale row"):
+        assert list(audit.verdicts(pair, MISTAKES[mistake], LENGTH)) == ["DIFFERENT"]
 
 
 def last_line_of_generate(capsys, models, dtype, prompt):
@@ -92,13 +100,6 @@ def test_honest_runs_of_the_tiny_pair_are_left_alone(dtype, pair, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_honest_runs_are_left_alone(dtype, loaded):
-    tokenizer = load_tokenizer("tales-large")
-    target, draft = (loaded(name, "cpu", getattr(torch, dtype), "plain", n)
-                     for name, n in (("tales-large", 5), ("tales-small", 2)))
-    for opening in OPENINGS:
-        prompt = tokenizer.encode(opening)
-        plain = autoregressive(target, prompt, LENGTH).tokens
-        run = speculative_greedy(target, draft, prompt, LENGTH, gamma=4)
-        found = first_difference(target, prompt, plain, run.tokens)
-        assert found is None or found.verdict == "near-tie", (opening, found)
+def test_honest_runs_are_left_alone(dtype, bundled):
+    found = set(audit.verdicts(bundled(dtype, OPENINGS), nullcontext, LENGTH))
+    assert found and found <= {"same text", "near-tie"}

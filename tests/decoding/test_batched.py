@@ -16,6 +16,7 @@ from decoding import (
     speculative_rounds,
     speculative_sampling,
 )
+from decoding.acceptance import accept_block
 from decoding.compare import first_difference
 from decoding.drafters import LookupDrafter, ModelDrafter
 from decoding.gamma import AdaptiveGamma
@@ -39,7 +40,7 @@ def seeds(prompts):
 def story(g):
     """All of a run but its times."""
     return [(r.drafted, r.accepted, r.extra, r.kind, r.target_cache, r.draft_cache, r.finish_reason,
-             r.prefill_seconds is None) for r in g.rounds]
+             r.prefill_seconds is None, r.block) for r in g.rounds]
 
 
 def alone(target, draft, prompt, n, gamma, sampling=GREEDY, eos=None, generator=None):
@@ -56,6 +57,17 @@ def same_as_alone(target, draft, prompts, budgets, gamma, sampling=GREEDY, eos=N
     return [story(g) for g in found] == [
         story(alone(target, draft, prompt, n, gamma, sampling, eos, generator))
         for prompt, n, generator in zip(prompts, budgets, seeds(prompts))]
+
+
+def test_the_block_rule_judges_each_text_as_it_would_alone():
+    prompts = [[1, 2, 3], [4], random_prompt(20)]
+    options = {"gamma": 4, "rule": accept_block, "sampling": SAMPLED}
+    found = speculative_batch(TARGET, DRAFT, prompts, 30, generators=seeds(prompts), **options)
+    wanted = [Generation(list(speculative_rounds(TARGET, DRAFT, prompt, 30, generator=generator,
+                                                 **options)), 4)
+              for prompt, generator in zip(prompts, seeds(prompts))]
+    assert [story(g) for g in found] == [story(g) for g in wanted]
+    assert all(r.block for g in found for r in g.rounds)
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, SAMPLED])

@@ -28,6 +28,12 @@ BAD = [("nonsense", "it is not JSON"), ("[" * 100_000, "it is not JSON"),
 SAMPLED = ["--temperature", "1", "--seed", "7"]
 
 
+def test_lines_of_nothing_but_space_are_skipped(generate, write):
+    answer = generate("--prompts-file", write(["", {"prompt": "Once"}, " \t", {"prompt": "a"}, ""]),
+                      "--max-new-tokens", 2)
+    assert answer.code == 0 and [found["line"] for found in objects(answer)] == [2, 4]
+
+
 @pytest.fixture
 def write(tmp_path):
     """Write a file of prompts; return its path."""

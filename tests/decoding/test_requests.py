@@ -44,6 +44,13 @@ def test_a_prompt_is_a_list_of_whole_numbers(loop, prompt):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("token", [-1, N_VOCAB])
+def test_a_prompt_has_ids_of_the_model_only(loop, token):
+    loop([0, N_VOCAB - 1], 1)
+    with pytest.raises(ValueError, match=rf"not among the model's {N_VOCAB} tokens"):
+        loop([1, token], 5)
+
+
 @pytest.mark.parametrize("n", [1.5, 2.0, "3", None, True, -1, [2.0], float("nan")], ids=repr)
 def test_max_new_tokens_is_a_whole_number(loop, n):
     with pytest.raises(ValueError, match=r"^max_new_tokens must be a whole number of at least 0"):

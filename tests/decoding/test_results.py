@@ -60,7 +60,14 @@ SPOILT = {"cut": lambda text: text[:200], "empty": lambda text: "", "{}": lambda
           "text": lambda text: text.replace('"target": [', '"target": ["x", '),
           "nothing": lambda text: text.replace('"draft": [', '"draft": [0, '),
           "less": lambda text: json.dumps({**json.loads(text), "target": [1.0]}),
-          "phases": lambda text: text.replace('"verify"', '"v"')}
+          "phases": lambda text: text.replace('"verify"', '"v"'),
+          "no phases": lambda text: json.dumps({**json.loads(text), "phases": {}}),
+          "no draft": lambda text: json.dumps({**json.loads(text), "draft": ""}),
+          "nothing of the draft": lambda text: json.dumps({**json.loads(text), "draft": []}),
+          "a draft less": lambda text: json.dumps(
+              {**json.loads(text), "draft": json.loads(text)["draft"][:-1]}),
+          "no time": lambda text: text.replace('"target": [', '"target": [0.0, ')
+                                      .replace('"draft": [', '"draft": [1.0, ')}
 
 
 @pytest.mark.parametrize("what", SPOILT)

@@ -3,6 +3,7 @@ import ast
 import inspect
 import random
 from contextlib import nullcontext
+from itertools import product
 
 import pytest
 import torch
@@ -245,17 +246,18 @@ class Remembering(HashTreeModel):
 def test_after_each_round_the_caches_hold_the_text_and_nothing_else(make):
     """A token that the draft has read in vain would cost no exactness, only acceptance."""
     target, draft = (Remembering(seed, n_vocab=4, n_ctx=40) for seed in (3, 2))
-    by_sibling = 0
-    for seed in range(5):
+    by_sibling = ended_on_path = 0
+    for seed, eos in product(range(5), (None, 3)):
         text = [0, 1, 2]
-        for r in tree_rounds(target, make(draft), text, 25, sampling=UNCHANGED,
+        for r in tree_rounds(target, make(draft), text, 25, sampling=UNCHANGED, eos=eos,
                              generator=seeded(seed)):
             text += r.emitted
             assert target.cache.ids == text[:-1]
             assert draft.cache.ids == text[: draft.cache.length]
             assert (r.target_cache[1], r.draft_cache[1]) == (len(text) - 1, draft.cache.length)
             by_sibling += r.path != list(range(len(r.path)))
-    assert by_sibling > 5
+            ended_on_path += r.kind == "none"
+    assert by_sibling > 5 and ended_on_path > 0
 
 
 def test_shared_noise_gives_the_plain_loops_text():

@@ -89,5 +89,7 @@ def test_the_lengths():
     assert cache.lengths == [2, 0, 0, 1]
     cache.truncate([1, 5, 0, 1])  # more than there is forgets nothing
     assert cache.lengths == [1, 0, 0, 1]
+    with pytest.raises(ValueError, match="shorter"):
+        cache.truncate([1])  # a length for each text
     cache.select([0, 3])
     assert cache.lengths == [1, 1]

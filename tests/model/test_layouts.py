@@ -533,4 +533,7 @@ def test_a_head_can_be_named_and_replaced():
     whole.share = gpt2  # as in a Leader
     give_head(whole, TiedHead)
     assert head_name(whole) == head_name(gpt2) == "TiedHead"
-    assert head_name(torch.nn.Linear(2, 2)) == "own"
+    own = torch.nn.Module()
+    own.head = torch.nn.Linear(2, 2)
+    give_head(own, TiedHead)
+    assert head_name(own) == "own" and type(own.head) is torch.nn.Linear

@@ -93,6 +93,7 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder_where_it_can_clone(tmp_pa
     assert first_cell.ADDRESS in code_cells(notebook)[0].source
     code_cells(notebook)[0].source = first_cell.FIND.replace(first_cell.ADDRESS,
                                                              published.as_uri())
+    notebook.cells = code_cells(notebook)[:4]  # these use what was found; all are run elsewhere
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLAB_RELEASE_TAG": "1"}
     for name in ("MPLBACKEND", "PYTHONPATH"):
         environment.pop(name, None)

@@ -2,6 +2,7 @@
 import json
 
 import pytest
+import torch
 
 from model.fast import layouts
 from model.fast.layouts import PLAIN, STRIPS, layout_name
@@ -15,6 +16,9 @@ def test_a_choice_is_kept_for_this_machine(tmp_path, monkeypatch):
     Choices(path)["layers"] = "strips"
     assert Choices(path) == {"layers": "strips"}
     assert [file.name for file in path.parent.iterdir()] == [FILE]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 77)
+    assert Choices(path) == {}
+    monkeypatch.undo()
     monkeypatch.setattr("weights.choices.cpu_name", lambda: "another one")
     assert Choices(path) == {}
     Choices(path)["layers"] = "plain"
@@ -46,6 +50,13 @@ def test_a_model_is_timed_once_on_a_machine(choose):
     path.write_text(path.read_text().replace(STRIPS, "no such layout"))
     assert layout_name(load_fast("tales-small")) == STRIPS
     assert len(timed) == 3
+
+
+def test_the_heads_of_plain_and_of_packed_layers_are_chosen_apart(choose):
+    timed = choose(PLAIN, "OneTokenHead", "TurnedHead")
+    for layout in ("auto", STRIPS, "auto", STRIPS):
+        load_fast("tales-small", layout=layout)
+    assert len(timed) == 3  # with the layers, once each
 
 
 @pytest.mark.parametrize("value", [["strips"], {"strips": 1}, 1, None, True])

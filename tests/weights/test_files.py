@@ -21,7 +21,7 @@ from weights.output import replacing
 from weights.registry import BUNDLED
 from weights.terminal import one_line
 from weights.train import main as train
-from weights.training.corpus import prepare
+from weights.training.corpus import prepare, read_documents
 
 NESTED = "[" * 100_000
 
@@ -215,6 +215,11 @@ def test_a_text_from_a_pipe_is_read_once(tmp_path):
     corpus = prepare(tmp_path / "pipe", None, 257, 8)
     assert corpus.digests == [hashlib.sha256(text.encode()).hexdigest()]
     assert corpus.n_characters == len(text.strip())
+
+
+def test_every_kind_of_line_end_is_one(tmp_path):
+    (tmp_path / "text").write_bytes(b"a\r\nb\rc\nd<|endoftext|>\r\n e \r")
+    assert read_documents(tmp_path / "text")[0] == ["a\nb\nc\nd", "e"]
 
 
 @pytest.mark.parametrize("cache, links", [("models--o--n", True), ("models--o--n", False),
