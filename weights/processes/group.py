@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -66,7 +66,7 @@ class Group:
         self.on_gpus = device == "cuda"
         if self.on_gpus and self.sums is None:
             torch.cuda.set_device(self.local)
-            self.sums = dist.new_group(backend="nccl", timeout=FOREVER)
+            self.sums = cast(dist.ProcessGroup, dist.new_group(backend="nccl", timeout=FOREVER))
 
     def add(self, y: Tensor) -> Tensor:
         """Return the sum of every process's y, which may be overwritten."""
