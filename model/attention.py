@@ -35,7 +35,8 @@ def attend(q: Tensor, kv: Tensor, mask: Tensor | None, cache: KVCache | None, la
         # Heads that share keys become further rows of one product: fast on any processor.
         rows = q.unflatten(1, (-1, share)).flatten(2, 3)  # (B, n_kv, share * T, d_head)
         masks = None if mask is None else torch.cat([mask] * share, dim=-2)
-        y = F.scaled_dot_product_attention(rows, kv[0], kv[1], masks, scale=scale).view(q.shape)
+        y = F.scaled_dot_product_attention(rows, kv[0], kv[1], masks, scale=scale)
+        y = y.reshape(q.shape)  # a view would not do: some kernels order positions before heads
     else:
         y = F.scaled_dot_product_attention(q, kv[0], kv[1], mask, is_causal=causal, scale=scale,
                                            enable_gqa=share > 1)

@@ -6,11 +6,21 @@ import torch.nn.functional as F
 from decoding import Sampling, autoregressive, speculative_greedy
 from decoding.proof.distributions import by_definition, by_enumeration, difference
 from model import attention, rotary
-from model.attention import attend, near_mask
+from model.attention import attend, block_mask, near_mask
 from model.batch_cache import BatchCache, read_texts
 from model.config import Config
 from model.decoder import Place
-from model.families import OPT, GPTNeo, GPTNeoX, Llama, LlamaConfig, gpt_neo, gpt_neox, opt
+from model.families import (
+    OPT,
+    GPTNeo,
+    GPTNeoConfig,
+    GPTNeoX,
+    Llama,
+    LlamaConfig,
+    gpt_neo,
+    gpt_neox,
+    opt,
+)
 from model.fast.cuda_graphs import Graphed
 from model.fast.layouts import LAYOUTS, pack
 from model.meta import without_memory
@@ -264,6 +274,37 @@ def test_the_caller_sees_to_positions(tmp_path):
     mask = torch.zeros(300, 300).masked_fill(~sees, -torch.inf)
     found = model(tokens[:, order], place=Place(order, mask))
     assert close(found, want[:, order])
+
+
+def test_where_the_window_begins_to_hide():
+    """A window of 4, where one more visible token shows: every length, at once and one by one."""
+    torch.manual_seed(0)
+    model = GPTNeo(GPTNeoConfig(n_layer=2, n_head=2, n_embd=16, n_vocab=131, n_ctx=10, window=4))
+    model, tokens = model.requires_grad_(False).eval(), text()[:, :10]
+    want, cache = model(tokens), model.new_cache(10, 2)
+    for n in range(1, 11):
+        assert close(model(tokens[:, :n], last=1), want[:, n - 1:n])
+        assert close(model(tokens[:, n - 1:n], cache), want[:, n - 1:n])
+
+
+@pytest.mark.parametrize("T, mask", [(1, None), (3, None), (3, block_mask(2, 3, torch.zeros(1)))])
+def test_shared_keys_are_scored_like_repeated_ones(T, mask):
+    generator = torch.Generator().manual_seed(0)
+    S = T if mask is None else mask.shape[1]
+    q = torch.randn(2, 4, T, 8, generator=generator)
+    kv = torch.randn(2, 2, 2, S, 8, generator=generator)
+    want = attend(q, kv.repeat_interleave(2, dim=2), mask, None, 0, scale=1.0)
+    assert close(attend(q, kv, mask, None, 0, scale=1.0), want)
+
+
+def test_shared_keys_whatever_memory_the_product_comes_in(monkeypatch):
+    """A kernel may lay its result out by positions first, as some of CUDA's do."""
+    generator = torch.Generator().manual_seed(0)
+    q, kv = (torch.randn(shape, generator=generator) for shape in ((2, 4, 1, 8), (2, 2, 2, 5, 8)))
+    want, product = attend(q, kv, None, None, 0), F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *given, **named: product(
+        *given, **named).transpose(1, 2).contiguous().transpose(1, 2))
+    assert torch.equal(attend(q, kv, None, None, 0), want)
 
 
 @pytest.mark.parametrize("gamma", [1, 2])
