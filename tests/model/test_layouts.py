@@ -20,20 +20,13 @@ from decoding import autoregressive, speculative_greedy
 from decoding.proof.toys import Spy
 from model import GPT2, GPT2Config
 from model.decoder import TiedHead
-from model.fast import layouts, timing
+from model.fast import preferences, timing
 from model.fast.layouts import (
     CHOICES,
-    HEADS,
     MOST_TOKENS,
-    ONEDNN,
-    PLAIN,
-    ROWS,
-    STRIPS,
     Layout,
     give_head,
     head_name,
-    heads_by_preference,
-    layers_by_preference,
     layout_for,
     layout_name,
     pack,
@@ -41,6 +34,15 @@ from model.fast.layouts import (
 from model.fast.onednn import OneDNNLinear, alike, order_for, reorder
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.packed import has_kernel
+from model.fast.preferences import (
+    HEADS,
+    ONEDNN,
+    PLAIN,
+    ROWS,
+    STRIPS,
+    heads_by_preference,
+    layers_by_preference,
+)
 from model.fast.rows import RowHead, RowLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import sample
@@ -246,9 +248,9 @@ def preferred(gpt2, tokens=5):
     (True, torch.float16, 2, True, [PLAIN, ONEDNN, ROWS, STRIPS])])
 def test_which_layout_is_preferred_is_fixed(monkeypatch, intel, dtype, tokens, large, want):
     """The table of model/fast/README.md."""
-    monkeypatch.setattr(layouts, "on_intel", lambda: intel)
-    monkeypatch.setattr(layouts, "order_for", lambda *sizes: None)
-    monkeypatch.setattr(layouts, "LARGE", 1 if large else 2**40)
+    monkeypatch.setattr(preferences, "on_intel", lambda: intel)
+    monkeypatch.setattr(preferences, "order_for", lambda *sizes: None)
+    monkeypatch.setattr(preferences, "LARGE", 1 if large else 2**40)
     there = layers_by_preference(plain(dtype), tokens)
     assert list(there) == want
     strips = there[STRIPS](torch.ones(96, 8), torch.ones(96))
