@@ -15,6 +15,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 from decoding import autoregressive, speculative_greedy
 from decoding.proof.toys import Spy
@@ -24,7 +25,6 @@ from model.fast import preferences, timing
 from model.fast.layouts import (
     CHOICES,
     MOST_TOKENS,
-    Layout,
     give_head,
     head_name,
     layout_for,
@@ -34,15 +34,7 @@ from model.fast.layouts import (
 from model.fast.onednn import OneDNNLinear, alike, order_for, reorder
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.packed import has_kernel
-from model.fast.preferences import (
-    HEADS,
-    ONEDNN,
-    PLAIN,
-    ROWS,
-    STRIPS,
-    heads_by_preference,
-    layers_by_preference,
-)
+from model.fast.preferences import ONEDNN, PLAIN, ROWS, STRIPS, layers_by_preference
 from model.fast.rows import RowHead, RowLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import sample
@@ -220,20 +212,20 @@ def test_where_there_is_no_other_nothing_is_timed(clock):
     assert clock.now == 0
 
 
-def test_a_model_gets_its_preferred_layout_from_a_busy_machine_and_nothing_is_kept(monkeypatch):
+@pytest.mark.parametrize("intel, want", [
+    (True, (nn.Linear, TiedHead)), (False, (StripLinear, OneTokenHead))])
+def test_a_model_gets_its_preferred_layout_from_a_busy_machine_and_nothing_is_kept(
+        monkeypatch, intel, want):
     choices, busy = {}, itertools.count()
+    monkeypatch.setattr(preferences, "on_intel", lambda: intel)
     monkeypatch.setattr(timing, "seconds_waited", lambda: next(busy))
-    assert layout_for(plain(), "cpu", choices=choices) == preferred(plain())
+    layout = layout_for(plain(), "cpu", choices=choices)
+    layer = layout.layer(torch.ones(96, 8), None) if layout.layer else nn.Linear(8, 96)
+    assert (type(layer), layout.head) == want
     assert choices == {}
     monkeypatch.setattr(timing, "seconds_waited", lambda: 0)
     layout_for(plain(), "cpu", choices=choices)
     assert len(choices) == 2
-
-
-def preferred(gpt2, tokens=5):
-    layers = layers_by_preference(gpt2, tokens)
-    head = heads_by_preference(gpt2.embedding, next(iter(layers)), tokens)[0]
-    return Layout(next(iter(layers.values())), HEADS[head])
 
 
 @pytest.mark.parametrize("intel, dtype, tokens, large, want", [
