@@ -22,18 +22,20 @@ from model.fast.preferences import (
     ONEDNN,
     PLAIN,
     ROWS,
+    SLABS,
     STRIPS,
     MakeLayer,
     heads_by_preference,
     layers_by_preference,
 )
 from model.fast.rows import RowLinear
+from model.fast.slabs import SlabLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
-LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, ONEDNN)
+LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, SLABS, ONEDNN)
 NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, RowLinear: ROWS, StripLinear: STRIPS,
-                                     OneDNNLinear: ONEDNN}
+                                     SlabLinear: SLABS, OneDNNLinear: ONEDNN}
 OWN_HEAD = "own"
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
 

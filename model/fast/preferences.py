@@ -8,12 +8,13 @@ from torch import Tensor, nn
 from model.decoder import Decoder, TiedHead
 from model.fast.onednn import OneDNNLinear, order_for
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
-from model.fast.packed import on_intel
+from model.fast.packed import has_kernel, on_intel
 from model.fast.rows import RowHead, RowLinear
+from model.fast.slabs import SlabLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import blocks_of, linear_layers
 
-PLAIN, ROWS, STRIPS, ONEDNN = "plain", "rows", "strips", "onednn"
+PLAIN, ROWS, STRIPS, SLABS, ONEDNN = "plain", "rows", "strips", "slabs", "onednn"
 HEADS = {head.__name__: head
          for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead, RowHead)}
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
@@ -26,17 +27,23 @@ def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | N
     """Return, by name, what builds the layers of each layout there is here, the preferred first."""
     shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
     size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
-    blocks = tokens >= 3 and size >= LARGE
-    if model.dtype == torch.bfloat16:
-        order = [ONEDNN, ROWS, PLAIN, STRIPS] if blocks else [ROWS, PLAIN, ONEDNN, STRIPS]
-    elif model.dtype == torch.float16:
-        order = [ONEDNN, PLAIN, ROWS, STRIPS] if blocks else [PLAIN, ONEDNN, ROWS, STRIPS]
+    large = size >= LARGE
+    many = large and tokens >= 3
+    if model.dtype == torch.bfloat16 and has_kernel(torch.bfloat16):
+        order = [ONEDNN, ROWS, PLAIN, STRIPS] if many else [ROWS, PLAIN, ONEDNN, STRIPS]
+    elif model.dtype in (torch.bfloat16, torch.float16):
+        order = [ONEDNN, PLAIN, ROWS, STRIPS] if many else [PLAIN, ONEDNN, ROWS, STRIPS]
     elif on_intel():
-        order = [STRIPS, ONEDNN, PLAIN, ROWS] if blocks else [PLAIN, STRIPS, ONEDNN, ROWS]
+        order = [STRIPS, ONEDNN, PLAIN, ROWS] if many else [PLAIN, STRIPS, ONEDNN, ROWS]
+        order += [SLABS]
+    elif many:
+        order = [ONEDNN, STRIPS, PLAIN, ROWS, SLABS]
     else:
-        order = [ONEDNN, STRIPS, PLAIN, ROWS] if blocks else [STRIPS, ONEDNN, PLAIN, ROWS]
+        order = [SLABS, STRIPS] if large else [STRIPS, SLABS]
+        order += [ONEDNN, PLAIN, ROWS]
     builders = {STRIPS: partial(StripLinear, width=32 if on_intel() else 16), PLAIN: None,
-                ROWS: RowLinear, ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
+                ROWS: RowLinear, SLABS: SlabLinear,
+                ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
     try:
         for n_out, n_in in shapes:
             order_for(n_out, n_in, model.dtype, tokens)
@@ -47,9 +54,9 @@ def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | N
 
 def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str]:
     """Return the names of the heads there are here, the preferred one first."""
-    if embedding.dtype == torch.bfloat16:
+    if embedding.dtype == torch.bfloat16 and has_kernel(torch.bfloat16):
         order = [RowHead, TurnedHead, TiedHead, OneTokenHead, ConvolvedHead]
-    elif embedding.dtype == torch.float16:
+    elif embedding.dtype in (torch.bfloat16, torch.float16):
         order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
     elif tokens >= 3 and embedding.nbytes >= LARGE:
         order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
