@@ -114,8 +114,8 @@ export function textBefore({ prompt, rounds }, index) {
 }
 
 // For each stage of a round (drafted, verified, decided) that began with a text of this length,
-// whether a cache holds a position; the drafted tokens come after the text, in their order. null for
-// a model without a cache, or a draft that is no model.
+// whether a cache holds a position; the drafted tokens come after the text, in their order.
+// null for a model without a cache, or a draft that is no model.
 export function heldBy(round, length) {
   const { target_cache: target, draft_cache: draft } = round;
   const rows = pathOf(round).slice(0, Math.max(0, target[1] - length));

@@ -33,8 +33,8 @@ export function reading(round) {
       + "left of both if the first is rejected.";
   }
   if (round.block) return `${rows}. P and h follow from p and q; u is not drawn yet.`;
-  return `${rows}. u is not drawn yet: each token stays with probability min(1, p/q), if all before `
-    + "it do.";
+  return `${rows}. u is not drawn yet: each token stays with probability min(1, p/q), if all `
+    + "before it do.";
 }
 
 export function verdict(round) {
@@ -48,14 +48,14 @@ export function verdict(round) {
 function ofChain({ kind, drafted, residual }, n) {
   if (kind === "bonus") return ": all. So the target’s last row gives one token more, the bonus.";
   const untested = drafted.length - n - 1;
-  return `. The rejected one is replaced by ${residual.length > 0 ? "a draw from max(0, p − q)"
-    : "the target’s own choice"}${untested > 0 ? `; ${untested} after it dropped, untested.` : "."}`;
+  const by = residual.length > 0 ? "a draw from max(0, p − q)" : "the target’s own choice";
+  const dropped = untested > 0 ? `; ${untested} after it dropped, untested.` : ".";
+  return `. The rejected one is replaced by ${by}${dropped}`;
 }
 
 function ofBlock({ kind, drafted }, n) {
   const failed = drafted.slice(0, n).filter(({ u, h }) => !(u < h)).length;
-  const before = failed === 0 ? "" : failed === 1 ? "; that one before it failed stops nothing"
-    : `; that ${failed} before it failed stops nothing`;
+  const before = failed === 0 ? "" : `; ${failed} before it failed, which stops nothing`;
   if (kind === "bonus") {
     return `: the last test is passed${before}. So the target’s last row gives the bonus.`;
   }
