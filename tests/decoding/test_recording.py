@@ -28,9 +28,9 @@ class Letters:
         return [b"a", b"b", b"\xc3"][token]
 
 
-def chain_of(sampling, rule=None, trace=True):
+def chain_of(sampling, rule=None, trace=True, n=24):
     return list(speculative_rounds(
-        TARGET, DRAFT, PROMPT, 24, gamma=3, rule=rule or usual_rule(sampling), sampling=sampling,
+        TARGET, DRAFT, PROMPT, n, gamma=3, rule=rule or usual_rule(sampling), sampling=sampling,
         generator=torch.Generator().manual_seed(0), trace=trace))
 
 
@@ -40,7 +40,7 @@ def trees_of(drafter, sampling):
 
 
 CHAINS = {"one by one": chain_of(UNCHANGED), "greedy": chain_of(GREEDY)}
-BLOCKS = chain_of(UNCHANGED, accept_block)
+BLOCKS = chain_of(UNCHANGED, accept_block, n=100)
 TREES = {"comb": trees_of(CombDrafter(DRAFT, 3, 2), UNCHANGED),
          "tree": trees_of(WidthsDrafter(DRAFT, [2, 3, 1]), UNCHANGED)}
 GREEDY_TREES = {"greedy comb": trees_of(CombDrafter(DRAFT, 3, 2), GREEDY),
@@ -83,7 +83,7 @@ def test_what_is_recorded_is_what_was_computed(name):
 
 def test_a_block_is_recorded_with_what_decided_it():
     """P and h of each token by their definition, from the rows; the last test passed decides."""
-    overruled = 0
+    overruled = weighted = 0
     for round, seen in described(BLOCKS):
         (p, q), tokens, P, passed = (round.trace.p, round.trace.q), seen["drafted"], 1.0, 0
         k = len(tokens)
@@ -100,7 +100,8 @@ def test_a_block_is_recorded_with_what_decided_it():
         P = tokens[passed - 1]["P"] if passed else 1
         wanted = (P * p[passed] - q[passed]).clamp(min=0) if passed < k else torch.zeros(1)
         same_numbers(seen["residual"], wanted / wanted.sum() if passed < k else [])
-    assert overruled > 0 and any(seen["residual"] for _, seen in described(BLOCKS))
+        weighted += passed < k and P < 1
+    assert overruled > 0 and weighted > 0
 
 
 @pytest.mark.parametrize("name", TREES)
