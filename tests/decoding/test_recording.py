@@ -28,24 +28,25 @@ class Letters:
         return [b"a", b"b", b"\xc3"][token]
 
 
-def chain_of(sampling, rule=None, trace=True, n=24):
+def chain_of(sampling, rule=None, trace=True, seed=0):
     return list(speculative_rounds(
-        TARGET, DRAFT, PROMPT, n, gamma=3, rule=rule or usual_rule(sampling), sampling=sampling,
-        generator=torch.Generator().manual_seed(0), trace=trace))
+        TARGET, DRAFT, PROMPT, 24, gamma=3, rule=rule or usual_rule(sampling), sampling=sampling,
+        generator=torch.Generator().manual_seed(seed), trace=trace))
 
 
-def trees_of(drafter, sampling):
-    return list(tree_rounds(TARGET, drafter, PROMPT, 24, sampling=sampling, trace=True,
+def trees_of(drafter, sampling, eos=None):
+    return list(tree_rounds(TARGET, drafter, PROMPT, 24, sampling=sampling, trace=True, eos=eos,
                             generator=torch.Generator().manual_seed(0)))
 
 
 CHAINS = {"one by one": chain_of(UNCHANGED), "greedy": chain_of(GREEDY)}
-BLOCKS = chain_of(UNCHANGED, accept_block, n=100)
+BLOCKS = chain_of(UNCHANGED, accept_block, seed=9)
 TREES = {"comb": trees_of(CombDrafter(DRAFT, 3, 2), UNCHANGED),
          "tree": trees_of(WidthsDrafter(DRAFT, [2, 3, 1]), UNCHANGED)}
 GREEDY_TREES = {"greedy comb": trees_of(CombDrafter(DRAFT, 3, 2), GREEDY),
                 "greedy tree": trees_of(WidthsDrafter(DRAFT, [2, 2]), GREEDY)}
-RUNS = {**CHAINS, "block": BLOCKS, **TREES, **GREEDY_TREES}
+ENDED = trees_of(CombDrafter(DRAFT, 3, 2), UNCHANGED, eos=0)
+RUNS = {**CHAINS, "block": BLOCKS, **TREES, **GREEDY_TREES, "ended": ENDED}
 
 
 def described(rounds):
@@ -100,7 +101,9 @@ def test_a_block_is_recorded_with_what_decided_it():
         P = tokens[passed - 1]["P"] if passed else 1
         wanted = (P * p[passed] - q[passed]).clamp(min=0) if passed < k else torch.zeros(1)
         same_numbers(seen["residual"], wanted / wanted.sum() if passed < k else [])
-        weighted += passed < k and P < 1
+        if passed < k:
+            weighted += not torch.allclose(residual(P * p[passed], q[passed]),
+                                           residual(p[passed], q[passed]))
     assert overruled > 0 and weighted > 0
 
 
@@ -145,6 +148,14 @@ def test_the_residual_of_a_tree_is_what_its_candidates_have_left():
                     q, tried = q / q.sum().clamp(min=1e-9), tried + 1
             same_numbers(seen["residual"], p)
     assert tried > 1
+
+
+def test_what_was_tested_after_an_end_of_text_does_not_count():
+    round, seen = described(ENDED)[-1]
+    last = round.path[-1]
+    beyond = [test.node for test in round.trace.tests if round.parents[test.node] == last]
+    assert round.drafted[last] == 0 and seen["extra"] is None and beyond
+    assert {seen["drafted"][i]["verdict"] for i in beyond} == {"not tested"}
 
 
 @pytest.mark.parametrize("name", GREEDY_TREES)
@@ -192,7 +203,9 @@ def test_a_recorded_run_is_drawn(name, tmp_path):
             places.append(1 if parent == -1 else places[parent] + 1)
             wanted[token["verdict"]].append((number, places[i]))
             kept += token["verdict"] == "accepted"
-        wanted[round["kind"]].append((number, kept + 1 + 0.4 * (round["kind"] == "correction")))
+        if round["extra"]:
+            above = 0.4 * (round["kind"] == "correction")
+            wanted[round["kind"]].append((number, kept + 1 + above))
     assert {fate: sorted((math.floor(x), y) for x, y in marks) for fate, marks in found.items()} \
         == {fate: sorted(places) for fate, places in wanted.items()}
     points = [tuple(point) for marks in found.values() for point in marks]
