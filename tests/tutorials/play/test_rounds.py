@@ -264,5 +264,11 @@ def check_caches(page, round):
 def test_both_caches_follow_the_rewind(visit):
     runs = json.loads((PAGE.parent / "play" / "runs.json").read_text(encoding="utf-8"))
     for number, round in enumerate(runs[3]["rounds"][:4], start=1):
-        page = visit(f"#panel=rounds&round={number}&stage=2")
-        check_caches(page, round)
+        check_caches(visit(f"#panel=rounds&round={number}&stage=2"), round)
+    trees = runs[-1]["rounds"]
+    by_sibling = [number for number, round in enumerate(trees, start=1) if round["kind"] == "bonus"
+                  and [token["verdict"] for token in round["drafted"]][:2] == [
+                      "accepted", "rejected"]]
+    for number in by_sibling:
+        check_caches(visit(f"#panel=rounds&by=tree&round={number}&stage=2"), trees[number - 1])
+    assert by_sibling
