@@ -125,7 +125,7 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     result: dict = {"speedup": speedup(baseline, speculative)}
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
-            console.say("the texts part: reading them again, token by token and in blocks")
+            console.say("the texts part: repeating the passes of both loops")
         difference = session.first_difference(baseline, speculative)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None
