@@ -86,7 +86,7 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     """Run the rounds to their end, and write their text, and if asked the trace, as they come."""
     options, prompt = session.options, session.prompt
     done: list[Round] = []
-    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.ends, console.color,
+    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.silent, console.color,
                       console.wrap, options.rejected, session.stop)
     if console.out is not None:
         console.echo(prompt.text)
