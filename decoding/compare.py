@@ -86,12 +86,15 @@ def audit(plain: Model, target: Model, prompt: list[int],
     for i, row in enumerate(repeat(without_noise(target), prompt, speculative.rounds)):
         rows = torch.stack([alone[i], row])
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
-        moved = max(moved, highest((rows[0] - rows[1]).abs()))
+        here = highest((rows[0] - rows[1]).abs())
+        moved = max(moved, here)
         scores = noisy.add_noise(rows, [len(prompt) + i] * 2) if noisy else rows
         top, best = scores.max(-1)
         gaps.append((top[0] - scores[0, text[i]]).item())
         choices.append(int(best[0]))
         repeated.append(int(best[1]) == text[i])
+        if noisy and repeated[i]:  # one way top-k or top-p may cut off a token, the other way not
+            gaps[i] = min(gaps[i], 2 * here / noisy.sampling.temperature)
     limit = min(2 * moved, 16 * torch.finfo(alone.dtype).eps * highest(alone.abs()))
     if noisy is None:
         return limit, gaps, choices, repeated
