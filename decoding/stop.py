@@ -30,9 +30,8 @@ class Stop:
         return [string.encode("utf-8") for string in self.strings]
 
     def bytes_of(self, tokens: Sequence[int]) -> bytes:
-        """Return the bytes of a text; an end-of-text has none."""
-        return b"".join(self.tokenizer.decode_single_token_bytes(token) for token in tokens
-                        if token not in self.tokenizer.ends)
+        """Return the bytes of a text; special tokens, such as end-of-text, have none."""
+        return bytes_of(tokens, self.tokenizer)
 
     def ends(self, new: list[int]) -> bool:
         """Return whether the last of the new tokens completes a stop string.
@@ -58,11 +57,16 @@ class Stop:
                     if text.endswith(pattern[:n])), default=0)
 
 
+def bytes_of(ids: Sequence[int], tokenizer: Tokenizer) -> bytes:
+    """Return the bytes of new ids; special tokens, such as end-of-text, have none."""
+    return b"".join(tokenizer.decode_single_token_bytes(token) for token in ids
+                    if token not in tokenizer.silent)
+
+
 def text_of(ids: list[int], tokenizer: Tokenizer, stop: Stop | None) -> str:
-    """Return the text of new ids, without end-of-text and up to a stop string.
+    """Return the text of new ids, without special tokens and up to a stop string.
 
     Half a character is U+FFFD.
     """
-    text = b"".join(tokenizer.decode_single_token_bytes(token) for token in ids
-                    if token not in tokenizer.ends)
+    text = bytes_of(ids, tokenizer)
     return (text if stop is None else stop.cut(text)).decode("utf-8", errors="replace")

@@ -6,6 +6,7 @@ from html import escape
 from itertools import groupby
 
 from decoding.result import Round
+from decoding.stop import bytes_of
 from weights.terminal import width as cells  # two for a wide character, none for an accent
 
 # Lengths are in the picture's own units: it is WIDTH wide.
@@ -174,8 +175,7 @@ def texts(prompt: str, rounds: list[Round], tokenizer) -> list[str]:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     parts = [prompt]
     for token in (token for round in rounds for token in round.emitted):
-        data = tokenizer.decode_single_token_bytes(token) if token not in tokenizer.ends else b""
-        parts.append(decoder.decode(data))
+        parts.append(decoder.decode(bytes_of([token], tokenizer)))
     parts[-1] += decoder.decode(b"", final=True)
     return [printable(part) for part in parts]
 

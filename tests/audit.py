@@ -72,7 +72,7 @@ def verdicts(pair: Pair, plant, length: int) -> Iterator[str]:
         expected = pair.run(Arm(0), task, 0).tokens
         try:
             with plant():
-                found = pair.run(arm, task, 0).tokens
+                found = pair.run(arm, task, 0)
             yield "same text" if near_tie(pair, arm, task, expected, found) is None else "near-tie"
         except NotLossless:
             yield "DIFFERENT"

@@ -17,7 +17,8 @@ import tiktoken
 class Tokenizer:
     """A model's tokenizer.
 
-    Special tokens, such as `<|endoftext|>`, are text like any other unless they are asked for.
+    Special tokens, such as `<|endoftext|>`, are text like any other unless they are asked for. One
+    that a model draws is not shown.
     """
 
     encoding: tiktoken.Encoding  # cuts text and merges bytes; its numbers are ranks
@@ -58,6 +59,11 @@ class Tokenizer:
     def eot_token(self) -> int:
         """The id that usually ends a text."""
         return self.ends[0]
+
+    @cached_property
+    def silent(self) -> frozenset[int]:
+        """The ids that are no part of a text that is shown: those around it, and special ones."""
+        return frozenset((*self.ends, *self.first, *self.special.values()))
 
     def prompt(self, text: str, special: bool = False) -> list[int]:
         """Return what a model is to read, (T,) with T >= 1; `special` as for `encode`.

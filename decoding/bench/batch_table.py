@@ -156,7 +156,7 @@ def make_arms(options: argparse.Namespace, B: int, target: Decoder, draft: Decod
 def parts(target: Decoder, prompt: list[int], alone: list[int], found: Generation,
           where: str) -> bool:
     """Return whether a text differs from itself alone. Raises NotLossless if by no near-tie."""
-    difference = first_difference(target, prompt, alone, found.tokens)
+    difference = first_difference(target, target, prompt, alone, found, shared=True)
     if difference is not None and difference.verdict != "near-tie":
         raise NotLossless(f"{where}: a text differs from itself alone at new token "
                           f"{difference.index}: {difference}")

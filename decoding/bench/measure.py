@@ -45,8 +45,7 @@ class Pair:
         generator = torch.Generator(self.target.device).manual_seed(self.seed + repeat)
         sampling, prompt = Sampling(task.temperature), list(task.prompt)
         length = task.length if new_tokens is None else min(new_tokens, task.length)
-        target, draft = self.as_run
-        target = target if arm.cache in ("both", "target") else Uncached(self.target)
+        target, draft = self.target_of(arm), self.as_run[1]
         draft = draft if arm.cache in ("both", "draft") else Uncached(self.draft)
         synchronize()
         if arm.gamma == 0:
@@ -59,6 +58,12 @@ class Pair:
         rule = accept_block if arm.way == "block" else usual_rule(sampling)
         return speculative_sampling(target, draft, prompt, length, gamma=arm.gamma, rule=rule,
                                     sampling=sampling, eos=self.eos, generator=generator)
+
+    def target_of(self, arm: Arm) -> Model:
+        """Return the target as this arm runs it. Trees are not recorded as graphs."""
+        if arm.is_tree:
+            return self.target
+        return self.as_run[0] if arm.cache in ("both", "target") else Uncached(self.target)
 
     @property
     def as_run(self) -> tuple[Model, Model]:
@@ -81,13 +86,13 @@ class Pair:
 
 
 def near_tie(pair: Pair, arm: Arm, task: Task, expected: list[int],
-             found: list[int]) -> Difference | None:
+             found: Generation) -> Difference | None:
     """Return where a greedy run parts from the plain one by a near-tie; None if it does not.
 
     Raises NotLossless, with the position, if it is more than a near-tie.
     """
-    block = arm.gamma + 1 if arm.cache in ("both", "target") else len(found)
-    difference = first_difference(pair.target, list(task.prompt), expected, found, block)
+    difference = first_difference(pair.as_run[0], pair.target_of(arm), list(task.prompt), expected,
+                                  found)
     if difference is not None and difference.verdict != "near-tie":
         raise NotLossless(f"{arm.name}, prompt {task.kind}, {task.length} tokens: "
                           f"{identity_line(difference, pair.name)}")
@@ -166,7 +171,7 @@ def measure_task(pair: Pair, task: Task, arms: list[Arm], repeats: int, rows: li
     pair.warm_up(list(dict.fromkeys(arm for _, arm in missing)), task)
     for repeat, arm in missing:
         run = pair.run(arm, task, repeat)
-        tie = near_tie(pair, arm, task, expected, run.tokens) if expected is not None else None
+        tie = near_tie(pair, arm, task, expected, run) if expected is not None else None
         one_by_one = arm.gamma > 0 and arm.way == WAYS[0]  # what alpha and its formulas are about
         alpha = pair.alpha(task, run.tokens) if one_by_one else None
         measured_like_it = one_by_one and arm.cache == "both"

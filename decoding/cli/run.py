@@ -86,7 +86,7 @@ def stream(session: Session, rounds: Iterator[Round], gamma: int, console: Conso
     """Run the rounds to their end, and write their text, and if asked the trace, as they come."""
     options, prompt = session.options, session.prompt
     done: list[Round] = []
-    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.ends, console.color,
+    text = TextStream(console.out, prompt.tokenizer, prompt.tokenizer.silent, console.color,
                       console.wrap, options.rejected, session.stop)
     if console.out is not None:
         console.echo(prompt.text)
@@ -125,7 +125,7 @@ def compare(session: Session, baseline: Generation, speculative: Generation,
     result: dict = {"speedup": speedup(baseline, speculative)}
     if session.loop_sampling.greedy:
         if baseline.tokens != speculative.tokens:
-            console.say("the texts part: reading them again, token by token and in blocks")
+            console.say("the texts part: repeating the passes of both loops")
         difference = session.first_difference(baseline, speculative)
         console.say(identity_line(difference, session.show))
         result["identical"] = difference is None

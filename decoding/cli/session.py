@@ -155,10 +155,8 @@ class Session:
     def first_difference(self, baseline: Generation,
                          speculative: Generation) -> Difference | None:
         """Return what the audit finds where two greedy texts part; None if they are the same."""
-        block = (len(speculative.tokens) if self.options.no_cache else
-                 speculative.gamma + 1 if self.shape is None else self.shape.nodes + 1)
-        return first_difference(self.coupled(self.model), self.prompt.ids, baseline.tokens,
-                                speculative.tokens, block)
+        return first_difference(self.target, self.target, self.prompt.ids, baseline.tokens,
+                                speculative)
 
     def settings(self) -> dict:
         """Return every option's value, and what `auto` and the defaults came to."""

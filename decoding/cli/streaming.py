@@ -20,7 +20,7 @@ class TextStream:
 
     A character whose bytes are spread over several tokens is written with the last of them, so that
     what was written joins to exactly what one decode of all ids gives. Of the
-    ids that end a text, `ends`, none is ever written.
+    `silent` ids, such as end-of-text, none is ever written.
     wrap: the terminal that `out` is. A word is then written when it is whole, so that lines end
     between words; None changes nothing.
     rejected: also show the tokens that were rejected, before the one that corrects them. They are
@@ -29,10 +29,10 @@ class TextStream:
     belongs to one is never written.
     """
 
-    def __init__(self, out: TextIO | None, tokenizer, ends: Collection[int], color: bool,
+    def __init__(self, out: TextIO | None, tokenizer, silent: Collection[int], color: bool,
                  wrap: Wrap | None = None, rejected: bool = False,
                  stop: Stop | None = None) -> None:
-        self.out, self.tokenizer, self.ends = out, tokenizer, ends
+        self.out, self.tokenizer, self.silent = out, tokenizer, silent
         self.color, self.wrap, self.rejected = color, wrap, rejected
         self.word: list[tuple[str, str]] = []  # characters not written yet, and their origin
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -46,7 +46,7 @@ class TextStream:
             if self.rejected and i == round.accepted:
                 for thrown_away in round.drafted[i:round.tested]:
                     self.show_rejected(self.tokenizer.decode_single_token_bytes(thrown_away))
-            if token not in self.ends:
+            if token not in self.silent:
                 self.hold(self.tokenizer.decode_single_token_bytes(token),
                           "accepted" if i < round.accepted else round.kind)
         self.flush()

@@ -93,7 +93,7 @@ def is_row(found: Any) -> bool:
     difference, scores = found["difference"], [found[arm]["scores"] for arm in ARMS]
     if difference is not None and not (
             has(difference, OF_A_DIFFERENCE)
-            and (difference["gap"] is None or difference["limit"] is not None)):
+            and (difference["limit"] is not None or difference["verdict"] != "near-tie")):
         return False
     return scores == [None, None] or (
         None not in scores and scores[0].keys() == scores[1].keys()

@@ -1,6 +1,7 @@
 """The table of an evaluation, in Markdown: scores, pace, and what became of greedy texts."""
 from collections import defaultdict
 
+from decoding.compare import how_close
 from decoding.quality.intervals import mean_of, paired_test
 from decoding.quality.rows import ARMS, Row
 from decoding.quality.scores import Scores, by_problem
@@ -68,7 +69,7 @@ def identity(rows: list[Row]) -> str:
     for row in different:
         found = row["difference"]
         gap = ("one text ends there" if found["gap"] is None else
-               f"logit gap {found['gap']:.2g}, rounding explains {found['limit']:.2g}")
+               how_close(found["gap"], found["limit"]))
         what = "near-tie" if found["verdict"] == "near-tie" else "FAULT"
         lines.append(f"- problem {row['problem']}: {what} at new token {found['index']}, {gap}")
     return "\n".join(lines)

@@ -134,8 +134,9 @@ def test_with_fewer_bits_only_near_ties_differ(dtype):
     target, draft = tiny_pair(dtype=dtype)
     prompts = [random_prompt(n) for n in (1, 4, 9, 30)]
     found = speculative_batch(target, draft, prompts, 60, gamma=4)
-    differences = [first_difference(target, prompt, autoregressive(target, prompt, 60).tokens,
-                                    g.tokens) for prompt, g in zip(prompts, found)]
+    alone = [autoregressive(target, prompt, 60).tokens for prompt in prompts]
+    differences = [first_difference(target, target, prompt, ids, g, shared=True)
+                   for prompt, ids, g in zip(prompts, alone, found)]
     assert {d.verdict for d in differences if d is not None} <= {"near-tie"}
 
 

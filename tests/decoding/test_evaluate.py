@@ -232,11 +232,14 @@ def test_a_near_tie_is_told_from_a_fault():
                                                "limit": limit}}
 
     text = identity([row("near-tie", 1e-6, 2e-6), row("DIFFERENT", 1.5, 2e-6),
-                     {"problem": "8", "difference": None}, row("DIFFERENT", None, None)])
+                     row("DIFFERENT", 1e-6, None), {"problem": "8", "difference": None},
+                     row("DIFFERENT", None, None)])
     assert text.splitlines() == [
-        "1 of 4 greedy texts have identical ids",
+        "1 of 5 greedy texts have identical ids",
         "- problem 7: near-tie at new token 3, logit gap 1e-06, rounding explains 2e-06",
         "- problem 7: FAULT at new token 3, logit gap 1.5, rounding explains 2e-06",
+        "- problem 7: FAULT at new token 3, logit gap 1e-06, but a pass, repeated, chooses another "
+        "token",
         "- problem 7: FAULT at new token 3, one text ends there"]
 
 

@@ -147,6 +147,19 @@ def test_a_process_that_hangs_is_noticed(start, long_run):
         LINE + "another process has not answered for 1 seconds"]
 
 
+@on_posix
+@pytest.mark.parametrize("how, said", [
+    (signal.SIGKILL, "has ended: signal 9"), (signal.SIGSTOP, "has not answered for 1 seconds")])
+def test_a_process_that_dies_or_hangs_before_it_has_loaded(start, long_run, how, said):
+    script = ("import sys; from weights.processes import watch; watch.SILENCE = 1; "
+              "from decoding.generate import main; sys.exit(main())")
+    process = start(*long_run, command=[sys.executable, "-c", script])
+    while not (left := others(process)):
+        time.sleep(0.01)
+    os.kill(left[0], how)
+    assert last_words(process, 1, left) == [LINE + f"process 1 of 2 {said}"]
+
+
 def test_torchrun(pair, capsys):
     """Process 0 prints what it prints alone; torchrun's own lines are its own."""
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "decoding.generate"]

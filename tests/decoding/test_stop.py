@@ -5,6 +5,7 @@ The truth is the same run without them, searched after each token.
 import io
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -110,6 +111,25 @@ def test_a_stream_shows_the_text_before_the_string_and_no_more(strings):
         text.close()
         assert out.getvalue() == text.text == expected
         assert not places or expected in [TEXT[:place] for place in places]
+
+
+@pytest.mark.parametrize("strings", [None, ["bd"], ["absent"]])
+def test_special_tokens_that_were_drawn_are_not_shown(strings):
+    """Padding, a second BOS and an end-of-text, also in the middle of a stop string."""
+    BOS, PAD = TOKENIZER.n_vocab, TOKENIZER.n_vocab + 1
+    tokenizer = replace(TOKENIZER, first=(BOS,), special={
+        **TOKENIZER.special, "<bos>": BOS, "<pad>": PAD})
+    stop = None if strings is None else Stop(strings, tokenizer)
+    plain = TOKENIZER.encode("one two abc three")
+    ids = [PAD, *plain[:3], BOS, *tokenizer.encode("ab"), PAD, *tokenizer.encode("d")]
+    ids += [] if strings == ["bd"] else [tokenizer.eot_token, *plain[3:], PAD]
+    shown = TOKENIZER.decode([id for id in ids if id < TOKENIZER.n_vocab - 1])
+    expected = shown.partition("bd")[0] if strings == ["bd"] else shown
+    text = TextStream(out := io.StringIO(), tokenizer, tokenizer.silent, False, stop=stop)
+    for round in cut(ids, random.Random(1)):
+        text.write_round(round)
+    text.close()
+    assert out.getvalue() == text.text == text_of(ids, tokenizer, stop) == expected
 
 
 def first_end_of_bytes(ids, stop):

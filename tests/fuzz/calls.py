@@ -1,5 +1,6 @@
 """Calls a program in this process, and says what is wrong with its answer."""
 import io
+import json
 import os
 import signal
 import sys
@@ -9,7 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.commands import write_pair
+from safetensors.torch import load_file
+
+from tests.commands import END_OF_TEXT, write_pair
+from tests.weights.test_shards import write_shards
+from weights.hub_vocabulary import BYTES
 
 MOST_SECONDS = 60
 PAIR = "--target ./target --draft ./draft"
@@ -18,6 +23,7 @@ BENCHMARK = (f"decoding.benchmark {PAIR} --prompts prompts.txt --lengths 4 --gam
              "--temperatures 0 --repeats 1")
 TRAIN = "weights.train corpus.txt --target 1,1,8 --draft 1,1,8 --context 8 --steps 1 --batch 2"
 EVALUATE = f"decoding.evaluate {PAIR} --task task.jsonl --metric exact --max-new-tokens 4"
+JOIN = "decoding.bench.join joined"
 ANSWERS = "def next_token(logits):\n    return logits[-1].argmax().item()\n"
 VERDICTS = {"weights.check": "FAIL: ", "tutorials.grade": "correct"}  # of code 1
 
@@ -35,6 +41,19 @@ def write_inputs() -> None:
                                   '{"prompt": "The wolf", "reference": "said"}\n')
     Path("answers.py").write_text(ANSWERS)
     Path("options.args").write_text("--gammas 1 2  # few\n--rules block\n")
+
+
+def write_hub_folder(folder: Path) -> None:
+    """Write the target once more as the hub has models: in two shards, with a tokenizer.json."""
+    folder.mkdir(exist_ok=True)
+    config = json.loads(Path("target/config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"eos_token_id": END_OF_TEXT}))
+    write_shards(folder, load_file("target/model.safetensors"), n=2)
+    vocabulary = {"model": {"type": "BPE", "vocab": BYTES, "merges": []},
+                  "added_tokens": [{"id": END_OF_TEXT, "content": "<|endoftext|>",
+                                    "special": True}],
+                  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}}
+    (folder / "tokenizer.json").write_text(json.dumps(vocabulary))
 
 
 def call(command: list[str], stdin: bytes = b"\n\xff\n") -> tuple[int, str, str]:

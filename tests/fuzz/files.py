@@ -15,9 +15,11 @@ from tests.fuzz.calls import (
     BENCHMARK,
     EVALUATE,
     GENERATE,
+    JOIN,
     TRAIN,
     call,
     complaint,
+    write_hub_folder,
     write_inputs,
 )
 
@@ -45,6 +47,13 @@ def prepare() -> dict[str, Reader]:
     for command in (benchmark, evaluate, record):
         code, _, err = call(command)
         assert code == 0, err
+    Path("joined").mkdir()
+    shutil.copy("results/rows.jsonl", "joined")
+    write_hub_folder(Path("hub"))
+    hub = GENERATE.replace("--target ./target", "--target ./hub").split()
+    for command in (JOIN.split(), hub):
+        code, _, err = call(command)
+        assert code == 0, err
     with patch.object(import_module("weights.training.pair").Trainer, "advance",
                       side_effect=KeyboardInterrupt):
         call(train)
@@ -53,7 +62,9 @@ def prepare() -> dict[str, Reader]:
                 "draft/config.json": ["weights.check", "./draft"],
                 "results/rows.jsonl": [*benchmark, "--resume"],
                 "results/costs.json": [*benchmark, "--resume"],
-                "evaluated/answers.jsonl": evaluate, "task/task.jsonl": evaluate,
+                **{f"hub/{path.name}": hub for path in sorted(Path("hub").iterdir())},
+                "joined/rows.jsonl": JOIN.split(), "evaluated/answers.jsonl": evaluate,
+                "task/task.jsonl": evaluate,
                 "trained/checkpoint.pt": [*train, "--resume"], "prompts/prompts.jsonl": batch,
                 "text/prompts.txt": [*benchmark[:-6], "--tune"],
                 "answers/answers.py": ["tutorials.grade", "answers/answers.py"],

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from weights.errors import ProcessLost
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
     from torch.distributed import Store
@@ -63,7 +64,8 @@ def together(processes: int | None, program: str) -> Iterator[Group | None]:
     group = None
     try:
         with Watch(children, program).watching() as watch:
-            watch.group = group = join_launched() if launched() else start(processes or 1, children)
+            watch.group = group = (join_launched() if launched() else
+                                   start(processes or 1, children, watch.pulses))
             yield group
             group.end()
         for child in children:
@@ -75,8 +77,11 @@ def together(processes: int | None, program: str) -> Iterator[Group | None]:
             group.leave()
 
 
-def start(processes: int, children: list[SpawnProcess]) -> Group:
-    """Start the others, as children of this process, and return the group of all."""
+def start(processes: int, children: list[SpawnProcess], pulses: list[Connection]) -> Group:
+    """Start the others, as children of this process, and return the group of all.
+
+    children, pulses: are added to, for `Watch`.
+    """
     from torch.distributed import TCPStore
 
     from weights.processes.group import Group
@@ -90,9 +95,12 @@ def start(processes: int, children: list[SpawnProcess]) -> Group:
     usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         for rank in range(1, processes):
-            children.append(spawn.Process(target=work, args=(rank, processes, store.port),
+            pulse, theirs = spawn.Pipe(duplex=False)
+            children.append(spawn.Process(target=work, args=(rank, processes, store.port, theirs),
                                           daemon=True))
             children[-1].start()
+            theirs.close()
+            pulses.append(pulse)
     finally:
         signal.signal(signal.SIGINT, usual)
     for rank in range(1, processes):
@@ -103,9 +111,10 @@ def start(processes: int, children: list[SpawnProcess]) -> Group:
     return Group(store, rank=0, size=processes, local=0)
 
 
-def work(rank: int, size: int, port: int) -> None:
+def work(rank: int, size: int, port: int, pulse: Connection) -> None:
     """Be one of the others."""
     be_silent()
+    threading.Thread(target=beat, args=(pulse,), daemon=True).start()
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=end_with, args=(parent,), daemon=True).start()
@@ -119,6 +128,14 @@ def work(rank: int, size: int, port: int) -> None:
 def present(rank: int) -> str:
     """Return the key under which one of the others says that it is there."""
     return f"process {rank} is there"
+
+
+def beat(pulse: Connection) -> None:
+    """Give a sign of life every second."""
+    with suppress(OSError):  # the first process has ended
+        while True:
+            pulse.send_bytes(b"1")
+            time.sleep(1)
 
 
 def end_with(parent: multiprocessing.process.BaseProcess) -> None:

@@ -5,8 +5,10 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
 from weights.errors import ProcessLost
@@ -14,6 +16,7 @@ from weights.processes.group import LOST, Group
 from weights.terminal import tell
 
 LIMIT = 60  # seconds that process 0 waits for the others, in a sum, before it gives up
+SILENCE = 60  # seconds without a sign of life of a process that it has started: also while it loads
 GRACE = 2  # seconds for the main thread to notice by itself that a process has ended
 
 
@@ -25,12 +28,14 @@ class Watch:
     speaks; the other is silent.
 
     children: the processes that this one has started; none under torchrun.
+    pulses: a pipe from each of them, into which it writes every second.
     program: as it is called on the command line.
     group: all of them, as soon as they are together.
     """
 
     def __init__(self, children: list[SpawnProcess], program: str) -> None:
         self.children, self.program = children, program
+        self.pulses: list[Connection] = []
         self.group: Group | None = None
         self.over = threading.Event()
         self.speaks = threading.Lock()  # never given back
@@ -56,12 +61,17 @@ class Watch:
 
         Seconds of this thread: a program that was stopped by Ctrl-Z has not waited meanwhile.
         """
-        seconds, calls = 0, 0
+        seconds, calls, silent = 0, 0, Counter[int]()
         while not self.over.wait(1):
             if any(child.exitcode is not None for child in self.children):
                 if not self.over.wait(GRACE):
                     self.end(self.reason())
                 return
+            for rank, pulse in enumerate(self.pulses, start=1):
+                silent[rank] = 0 if is_alive(pulse) else silent[rank] + 1
+                if silent[rank] > SILENCE:
+                    self.end(f"process {rank} of {len(self.children) + 1} has not answered for "
+                             f"{SILENCE} seconds")
             if self.group is None:
                 continue
             same = self.group.is_waiting() and self.group.calls == calls
@@ -94,6 +104,16 @@ class Watch:
                     return f"process {rank} of {size} has ended: {words}"
             time.sleep(0.05)
         return "another process has ended"
+
+
+def is_alive(pulse: Connection) -> bool:
+    """Return whether a process has written into its pipe since the last look."""
+    written = False
+    with suppress(EOFError, OSError):  # it has ended; how, its exit code says
+        while pulse.poll():
+            pulse.recv_bytes()
+            written = True
+    return written
 
 
 def how(child: SpawnProcess) -> str:
