@@ -76,8 +76,8 @@ def audit(plain: Model, target: Model, prompt: list[int],
 
     Reading in blocks moves both logits of a gap, each by no more than it was measured to move any
     logit along this text: twice that is what rounding explains. But more than 16 eps(dtype) of the
-    largest logit is no rounding: blocks are then read wrong. A token that top-k or top-p cuts off
-    has no score; rounding explains it if it is the best once every logit moves in its favour.
+    largest logit is no rounding: blocks are then read wrong. Top-k or top-p may keep a token in one
+    reading and cut it off in the other; what moved the logits there then explains that, too.
     """
     noisy = plain if isinstance(plain, Coupled) else None
     text, moved = speculative.tokens, 0.0
@@ -93,18 +93,10 @@ def audit(plain: Model, target: Model, prompt: list[int],
         gaps.append((top[0] - scores[0, text[i]]).item())
         choices.append(int(best[0]))
         repeated.append(int(best[1]) == text[i])
-        if noisy and repeated[i]:  # one way top-k or top-p may cut off a token, the other way not
+        if noisy and repeated[i]:  # infinite, if the plain loop's logits cut the token off
             gaps[i] = min(gaps[i], 2 * here / noisy.sampling.temperature)
     limit = min(2 * moved, 16 * torch.finfo(alone.dtype).eps * highest(alone.abs()))
-    if noisy is None:
-        return limit, gaps, choices, repeated
-    for i in (i for i, gap in enumerate(gaps) if math.isinf(gap)):
-        row = alone[i].to(torch.promote_types(alone.dtype, torch.float32))
-        favoured = torch.where(row >= row[text[i]], row - limit / 2, row + limit / 2)
-        favoured[text[i]] += limit  # by half of it, too: the line above lowered this one
-        if noisy.add_noise(favoured[None], [len(prompt) + i]).argmax() == text[i]:
-            gaps[i] = limit / noisy.sampling.temperature
-    return limit / noisy.sampling.temperature, gaps, choices, repeated
+    return limit / (noisy.sampling.temperature if noisy else 1), gaps, choices, repeated
 
 
 def without_noise(model: Model) -> Model:
