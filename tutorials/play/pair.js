@@ -1,0 +1,190 @@
+// Panel: the real pair, tales-large and tales-small, at work in the page.
+
+import { declare } from "./address.js";
+import { byId, clamp, element } from "./dom.js";
+import { autoregressive, Greedy, Sampled, SharedNoise, speculative } from "./loops.js";
+import { addFiles, droppedFiles, fetchFiles, isOfPair, missing } from "./pairfiles.js";
+import { identity, measured, table, textPieces } from "./pairwords.js";
+
+const NEW_TOKENS = 100;
+const MOST_GAMMA = 8;
+const LARGEST_SEED = 2 ** 32 - 1;
+
+declare({ prompt: "Once upon a time", temperature: 0.8, coupling: "" });
+
+export class Pair {
+  title = "5 The pair itself";
+  keys = "← → γ, space: write, or stop";
+  pair = {};
+
+  constructor(change) {
+    this.change = change;
+    byId("pair-beside").hidden = !location.protocol.startsWith("http");
+    byId("pair-beside").addEventListener("click", () => this.load(fetchFiles()));
+    byId("pair-folder").addEventListener("change", (event) => this.load([...event.target.files]));
+    addEventListener("drop", (event) => this.drop(event), { capture: true });
+    const fields = { prompt: String, gamma: Number, temperature: Number, seed: Number };
+    for (const [name, read] of Object.entries(fields)) {
+      byId(`pair-${name}`).addEventListener("input", (event) => {
+        change({ [name]: read(event.target.value) });
+      });
+    }
+    byId("pair-coupling").addEventListener("change", (event) => {
+      change({ coupling: event.target.checked ? "gumbel" : "" });
+    });
+    byId("pair-write").addEventListener("click", () => this.space());
+    byId("pair-formula").addEventListener("click", () => {
+      change({ panel: "pays", ...measured(this.runs) });
+    });
+  }
+
+  // Files dropped anywhere: those of the pair come here, all others go on to the recordings.
+  drop(event) {
+    if (![...event.dataTransfer.files].some(isOfPair) && this.state?.panel !== "pair") return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.load(droppedFiles(event.dataTransfer));
+  }
+
+  // files: or a promise of them
+  async load(files) {
+    try {
+      this.error = "";
+      this.loading = true;
+      this.change({ panel: "pair" });
+      await pause(); // to show that
+      await addFiles(this.pair, await files);
+    } catch (error) {
+      this.error = error.message;
+    }
+    this.loading = false;
+    if (this.ready()) await this.warmUp();
+    this.change({ panel: "pair" });
+  }
+
+  ready() {
+    return missing(this.pair).length === 0;
+  }
+
+  prepare(state) {
+    state.gamma = clamp(Math.round(state.gamma), 0, MOST_GAMMA);
+    state.temperature = clamp(state.temperature, 0, 2);
+    state.seed = clamp(Math.round(state.seed), 0, LARGEST_SEED);
+    state.coupling = state.coupling === "gumbel" && state.temperature > 0 ? "gumbel" : "";
+  }
+
+  draw(state) {
+    this.state = state;
+    const { prompt, gamma, temperature, seed, coupling } = state;
+    const key = JSON.stringify([prompt, gamma, temperature, seed, coupling]);
+    if (key !== this.key) this.clear();
+    this.key = key;
+    this.drawFiles();
+    const values = { prompt, gamma, temperature, seed };
+    for (const [name, value] of Object.entries(values)) {
+      const field = byId(`pair-${name}`);
+      if (field !== document.activeElement || field.type === "range") field.value = value;
+    }
+    byId("pair-gamma-value").textContent = gamma;
+    byId("pair-temperature-value").textContent = temperature === 0 ? "0: greedy" : temperature;
+    byId("pair-coupling").checked = coupling === "gumbel";
+    byId("pair-coupling").disabled = temperature === 0;
+    byId("pair-command").textContent = command(state);
+    this.drawRuns();
+  }
+
+  drawFiles() {
+    const parts = missing(this.pair);
+    byId("pair-files").hidden = parts.length === 0;
+    byId("pair-run").hidden = parts.length > 0;
+    byId("pair-about").classList.toggle("error", Boolean(this.error));
+    byId("pair-about").textContent = this.error || (this.loading ? "reading the files …"
+      : parts.length > 0 && parts.length < 3 ? `Still missing: ${parts.join(", ")}.` : "");
+  }
+
+  clear() {
+    this.running = false;
+    this.runs = {};
+  }
+
+  // The first passes of a page are slow, until the browser has compiled what it runs.
+  async warmUp() {
+    for (const T of [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]) {
+      for (const model of [this.pair["tales-large"], this.pair["tales-small"]]) {
+        model.truncate(0);
+        model.forward(Array(T).fill(0), T);
+      }
+      await pause();
+    }
+  }
+
+  // Both loops, one after the other. Between two rounds the page can do other things.
+  async write() {
+    this.clear();
+    const { key } = this;
+    this.error = "";
+    this.running = true;
+    for (const [name, loop] of Object.entries(this.loops())) {
+      this.runs[name] = [];
+      for (const round of loop()) {
+        this.runs[name].push(round);
+        this.drawRuns();
+        await pause();
+        if (!this.running || this.key !== key) return this.drawRuns();
+      }
+    }
+    this.running = false;
+    return this.drawRuns();
+  }
+
+  loops() {
+    const { prompt, gamma, temperature, seed, coupling } = this.state;
+    const { "tales-large": target, "tales-small": draft, tokenizer } = this.pair;
+    const ids = tokenizer.prompt(prompt);
+    const end = Math.min(ids.length + NEW_TOKENS, target.config.n_ctx + 1);
+    const way = () => (temperature === 0 ? new Greedy()
+      : coupling === "gumbel" ? new SharedNoise(temperature, seed)
+      : new Sampled(temperature, seed));
+    return {
+      speculative: () => speculative(target, draft, way(), ids, end, tokenizer.end, gamma),
+      plain: () => autoregressive(target, way(), ids, end, tokenizer.end),
+    };
+  }
+
+  drawRuns() {
+    byId("pair-write").textContent = this.running ? "stop" : "write";
+    const done = !this.running && this.runs.plain !== undefined;
+    for (const name of ["speculative", "plain"]) {
+      const box = byId(`pair-${name}`);
+      box.replaceChildren(element("span", { class: "in-text prompt" }, this.state.prompt),
+        ...textPieces(this.runs[name] ?? [], this.pair.tokenizer));
+      box.scrollTop = box.scrollHeight;
+    }
+    byId("pair-table").replaceChildren(...table(this.runs));
+    byId("pair-said").textContent = done ? identity(this.runs, this.state) : "";
+    byId("pair-formula").hidden = !done || measured(this.runs) === undefined;
+  }
+
+  arrow(direction) {
+    this.change({ gamma: this.state.gamma + direction });
+  }
+
+  space() {
+    if (!this.ready()) return;
+    if (this.running) this.running = false;
+    else this.write();
+  }
+}
+
+// Let the browser draw, and hear what is clicked.
+function pause() {
+  return new Promise((done) => { setTimeout(done); });
+}
+
+// What makes the same text in a terminal.
+function command({ prompt, gamma, temperature, seed, coupling }) {
+  const quoted = `'${prompt.replaceAll("'", "'\\''")}'`;
+  return `python -m decoding.generate ${quoted} --gamma ${gamma} --temperature ${temperature}`
+    + (temperature > 0 ? ` --seed ${seed}` : "") + (coupling ? ` --coupling ${coupling}` : "")
+    + ` --max-new-tokens ${NEW_TOKENS}`;
+}
