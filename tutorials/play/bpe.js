@@ -1,8 +1,9 @@
 // Text to ids and back: byte pair encoding, as weights/vocabulary.py and tiktoken do it.
 
 // GPT-2's pattern. JavaScript's \s is not Unicode's White_Space, which is meant.
-const PIECES = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
-  + "|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}", "gu");
+const PIECES = new RegExp(["'(?:[sdmt]|ll|ve|re)", " ?\\p{L}+", " ?\\p{N}+",
+  " ?[^\\p{White_Space}\\p{L}\\p{N}]+", "\\p{White_Space}+(?!\\P{White_Space})",
+  "\\p{White_Space}"].join("|"), "gu");
 
 // Bytes are kept in strings, a character each.
 export class Tokenizer {
@@ -22,6 +23,7 @@ export class Tokenizer {
       }
     }
     this.end = this.tokens.length; // <|endoftext|>
+    this.longest = Math.max(...this.tokens.map((token) => token.length)); // in bytes
   }
 
   // What a model is to read: no text at all is the token that comes before one.
@@ -53,5 +55,5 @@ export class Tokenizer {
 }
 
 function bytesOf(text) {
-  return String.fromCharCode(...new TextEncoder().encode(text));
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
 }

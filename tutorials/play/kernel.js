@@ -16,8 +16,8 @@ export function at(i, o, n) {
   return (Math.floor(o / STRIPE) * n + i) * STRIPE + (o % STRIPE);
 }
 
-// Return [f1, f2, …], each for so many rows: f(w, b, x, y, n, m, xStride, yStride), where the first
-// four and the strides from row to row are in bytes; n is W's rows, m its columns.
+// Return functions for 1, 2, … rows of x: f(W, b, x, y, n, m, xStride, yStride). The first four are
+// where these begin and the strides are from row to row, in bytes; W is (n, m).
 export function makeKernels(memory) {
   return Array.from({ length: ROWS }, (_, i) => {
     const module = new WebAssembly.Module(new Uint8Array(program(i + 1)));
@@ -52,8 +52,8 @@ function instructions(rows) {
   const [w, [xi]] = [names(VECTORS), names(1)];
   const sums = x.map(() => names(VECTORS));
   // row r of x (or y) begins r strides after the first
-  const pointers = (list, first, stride) => list.flatMap((p, r) =>
-    r === 0 ? [...get(first), ...put(p)] : [...get(list[r - 1]), ...get(stride), ...ADD, ...put(p)]);
+  const pointers = (all, first, stride) => all.flatMap((p, r) => (r === 0
+    ? [...get(first), ...put(p)] : [...get(all[r - 1]), ...get(stride), ...ADD, ...put(p)]));
   const stripe = [
     ...pointers(x, X, X_STRIDE),
     ...sums.flatMap((row) => row.flatMap((sum, j) => [...get(B), ...load(16 * j), ...put(sum)])),

@@ -3,7 +3,6 @@
 import { TorchGenerator } from "./mersenne.js";
 import { draw } from "./random.js";
 import { accept_sampled, leading } from "./rules.js";
-import { to_probs } from "./sampling.js";
 
 // The ways to choose a token. Each makes a row of the logits about a position, chooses from it, and
 // has the rule for drafted tokens that were chosen in this way.
@@ -13,7 +12,9 @@ export class Greedy {
   }
 
   choose(row) {
-    return row.indexOf(row.reduce((best, value) => Math.max(best, value), -Infinity));
+    let best = 0;
+    for (let x = 1; x < row.length; x += 1) if (row[x] > row[best]) best = x;
+    return best;
   }
 
   // accept_greedy of decoding/acceptance.py
@@ -30,7 +31,7 @@ export class Sampled {
   }
 
   row(logits) {
-    return to_probs(logits, 0, this.temperature, 0, 1).probs;
+    return probabilities(logits, this.temperature);
   }
 
   choose(row) {
@@ -55,31 +56,48 @@ export class SharedNoise extends Greedy {
 
   row(logits, position) {
     const p = this.sampled.row(logits);
-    return this.noiseOf(position, p.length).map((noise, x) => Math.log(p[x]) + noise);
+    const sum = this.noiseOf(position, p.length).slice();
+    for (let x = 0; x < p.length; x += 1) sum[x] += Math.log(p[x]);
+    return sum;
   }
 
   // Each position has a seed, drawn in order, and its noise is made from that.
   noiseOf(position, n_vocab) {
     while (this.noise.length <= position) {
       const generator = new TorchGenerator(this.sampled.generator.seed());
-      const u = Float64Array.from(generator.uniform(n_vocab));
-      this.noise.push(u.map((value) => -Math.log(-Math.log(value))));
+      const noise = new Float64Array(n_vocab);
+      for (let x = 0; x < n_vocab; x += 1) noise[x] = -Math.log(-Math.log(generator.number()));
+      this.noise.push(noise);
     }
     return this.noise[position];
   }
+}
+
+// The softmax of logits / temperature.
+function probabilities(logits, temperature) {
+  let best = -Infinity;
+  for (let x = 0; x < logits.length; x += 1) best = Math.max(best, logits[x]);
+  const probs = new Float32Array(logits.length);
+  let total = 0;
+  for (let x = 0; x < logits.length; x += 1) {
+    probs[x] = Math.exp((logits[x] - best) / temperature);
+    total += probs[x];
+  }
+  for (let x = 0; x < logits.length; x += 1) probs[x] /= total;
+  return probs;
 }
 
 // One token in each round. Prompt and text have at most `end` tokens; `eos` ends the text.
 export function* autoregressive(target, way, prompt, end, eos) {
   const tokens = [...prompt];
   prefill(target, prompt);
-  while (tokens.length < end && tokens.at(-1) !== eos) {
+  do {
     const start = performance.now();
     const extra = way.choose(...feed(target, way, tokens, 1));
     tokens.push(extra);
     const time = performance.now() - start;
     yield { drafted: [], accepted: 0, extra, kind: "bonus", time };
-  }
+  } while (tokens.length < end && tokens.at(-1) !== eos);
 }
 
 // Up to gamma + 1 tokens in each round.
@@ -87,7 +105,7 @@ export function* speculative(target, draft, way, prompt, end, eos, gamma) {
   const tokens = [...prompt];
   prefill(target, prompt);
   prefill(draft, prompt);
-  while (tokens.length < end && tokens.at(-1) !== eos) {
+  do {
     const times = [performance.now()];
     const k = Math.min(gamma, end - tokens.length - 1); // the last token is the target's
     // draft
@@ -110,14 +128,15 @@ export function* speculative(target, draft, way, prompt, end, eos, gamma) {
     draft.truncate(tokens.length - 1);
     const time = performance.now() - times[0];
     yield { ...round, time, draftTime: times[1] - times[0], verifyTime: times[2] - times[1] };
-  }
+  } while (tokens.length < end && tokens.at(-1) !== eos);
 }
 
 // An end-of-text among the accepted ends the text: what the rule said about later ones is void.
 function settle(drafted, n, token, eos) {
   const last = drafted.slice(0, n).indexOf(eos);
   if (last !== -1) return { drafted, accepted: last + 1, extra: null, kind: "none" };
-  return { drafted, accepted: n, extra: token, kind: n === drafted.length ? "bonus" : "correction" };
+  const kind = n === drafted.length ? "bonus" : "correction";
+  return { drafted, accepted: n, extra: token, kind };
 }
 
 export function emitted({ drafted, accepted, extra }) {

@@ -4,16 +4,17 @@ import { declare } from "./address.js";
 import { byId, clamp, element } from "./dom.js";
 import { autoregressive, Greedy, Sampled, SharedNoise, speculative } from "./loops.js";
 import { addFiles, droppedFiles, fetchFiles, isOfPair, missing } from "./pairfiles.js";
-import { identity, measured, table, textPieces } from "./pairwords.js";
+import {
+  command, identity, idsOf, measured, NEW_TOKENS, table, textPieces,
+} from "./pairwords.js";
 
-const NEW_TOKENS = 100;
 const MOST_GAMMA = 8;
 const LARGEST_SEED = 2 ** 32 - 1;
 
 declare({ prompt: "Once upon a time", temperature: 0.8, coupling: "" });
 
 export class Pair {
-  title = "5 The pair itself";
+  title = "5 The pair";
   keys = "← → γ, space: write, or stop";
   pair = {};
 
@@ -40,7 +41,9 @@ export class Pair {
 
   // Files dropped anywhere: those of the pair come here, all others go on to the recordings.
   drop(event) {
-    if (![...event.dataTransfer.files].some(isOfPair) && this.state?.panel !== "pair") return;
+    const files = [...event.dataTransfer.files];
+    const recordings = files.every(({ name }) => name.endsWith(".json"));
+    if (!files.some(isOfPair) && (recordings || this.state?.panel !== "pair")) return;
     event.preventDefault();
     event.stopPropagation();
     this.load(droppedFiles(event.dataTransfer));
@@ -49,6 +52,7 @@ export class Pair {
   // files: or a promise of them
   async load(files) {
     try {
+      this.running = undefined;
       this.error = "";
       this.loading = true;
       this.change({ panel: "pair" });
@@ -57,13 +61,9 @@ export class Pair {
     } catch (error) {
       this.error = error.message;
     }
+    if (missing(this.pair).length === 0) await this.warmUp();
     this.loading = false;
-    if (this.ready()) await this.warmUp();
     this.change({ panel: "pair" });
-  }
-
-  ready() {
-    return missing(this.pair).length === 0;
   }
 
   prepare(state) {
@@ -95,16 +95,19 @@ export class Pair {
 
   drawFiles() {
     const parts = missing(this.pair);
+    this.ready = parts.length === 0 && !this.loading;
     byId("pair-files").hidden = parts.length === 0;
-    byId("pair-run").hidden = parts.length > 0;
+    byId("pair-run").hidden = !this.ready;
     byId("pair-about").classList.toggle("error", Boolean(this.error));
     byId("pair-about").textContent = this.error || (this.loading ? "reading the files …"
       : parts.length > 0 && parts.length < 3 ? `Still missing: ${parts.join(", ")}.` : "");
   }
 
   clear() {
-    this.running = false;
+    this.running = undefined;
+    this.finished = false;
     this.runs = {};
+    this.error = "";
   }
 
   // The first passes of a page are slow, until the browser has compiled what it runs.
@@ -121,26 +124,37 @@ export class Pair {
   // Both loops, one after the other. Between two rounds the page can do other things.
   async write() {
     this.clear();
-    const { key } = this;
-    this.error = "";
-    this.running = true;
-    for (const [name, loop] of Object.entries(this.loops())) {
+    const ids = this.promptIds();
+    this.drawFiles();
+    if (ids === undefined) return;
+    const run = {}; // another object for each run
+    this.running = run;
+    for (const [name, loop] of Object.entries(this.loops(ids))) {
       this.runs[name] = [];
       for (const round of loop()) {
         this.runs[name].push(round);
         this.drawRuns();
         await pause();
-        if (!this.running || this.key !== key) return this.drawRuns();
+        if (this.running !== run) return;
       }
     }
-    this.running = false;
-    return this.drawRuns();
+    this.finished = true;
+    this.stop();
   }
 
-  loops() {
-    const { prompt, gamma, temperature, seed, coupling } = this.state;
+  // undefined where the prompt is too long, which is said.
+  promptIds() {
+    const { prompt } = this.state;
+    const { "tales-large": { config: { n_ctx } }, tokenizer } = this.pair;
+    const ids = prompt.length > n_ctx * tokenizer.longest ? undefined : tokenizer.prompt(prompt);
+    if (ids?.length <= n_ctx) return ids;
+    this.error = `The prompt is longer than the models’ context, ${n_ctx} tokens; shorten it.`;
+    return undefined;
+  }
+
+  loops(ids) {
+    const { gamma, temperature, seed, coupling } = this.state;
     const { "tales-large": target, "tales-small": draft, tokenizer } = this.pair;
-    const ids = tokenizer.prompt(prompt);
     const end = Math.min(ids.length + NEW_TOKENS, target.config.n_ctx + 1);
     const way = () => (temperature === 0 ? new Greedy()
       : coupling === "gumbel" ? new SharedNoise(temperature, seed)
@@ -152,17 +166,19 @@ export class Pair {
   }
 
   drawRuns() {
-    byId("pair-write").textContent = this.running ? "stop" : "write";
-    const done = !this.running && this.runs.plain !== undefined;
-    for (const name of ["speculative", "plain"]) {
-      const box = byId(`pair-${name}`);
-      box.replaceChildren(element("span", { class: "in-text prompt" }, this.state.prompt),
-        ...textPieces(this.runs[name] ?? [], this.pair.tokenizer));
-      box.scrollTop = box.scrollHeight;
-    }
+    byId("pair-write").textContent = this.running === undefined ? "write" : "stop";
+    const { speculative: found = [], plain = [] } = this.runs;
+    this.drawText("pair-speculative", textPieces(found, this.pair.tokenizer));
+    this.drawText("pair-plain", [this.pair.tokenizer?.decode(idsOf(plain)) ?? ""]);
     byId("pair-table").replaceChildren(...table(this.runs));
-    byId("pair-said").textContent = done ? identity(this.runs, this.state) : "";
-    byId("pair-formula").hidden = !done || measured(this.runs) === undefined;
+    byId("pair-said").textContent = this.finished ? identity(this.runs, this.state) : "";
+    byId("pair-formula").hidden = !this.finished || measured(this.runs) === undefined;
+  }
+
+  drawText(id, pieces) {
+    const prompt = element("span", { class: "in-text prompt" }, this.state.prompt);
+    byId(id).replaceChildren(prompt, ...pieces);
+    byId(id).scrollTop = byId(id).scrollHeight;
   }
 
   arrow(direction) {
@@ -170,21 +186,18 @@ export class Pair {
   }
 
   space() {
-    if (!this.ready()) return;
-    if (this.running) this.running = false;
-    else this.write();
+    if (!this.ready) return;
+    if (this.running === undefined) this.write();
+    else this.stop();
+  }
+
+  stop() {
+    this.running = undefined;
+    this.drawRuns();
   }
 }
 
 // Let the browser draw, and hear what is clicked.
 function pause() {
   return new Promise((done) => { setTimeout(done); });
-}
-
-// What makes the same text in a terminal.
-function command({ prompt, gamma, temperature, seed, coupling }) {
-  const quoted = `'${prompt.replaceAll("'", "'\\''")}'`;
-  return `python -m decoding.generate ${quoted} --gamma ${gamma} --temperature ${temperature}`
-    + (temperature > 0 ? ` --seed ${seed}` : "") + (coupling ? ` --coupling ${coupling}` : "")
-    + ` --max-new-tokens ${NEW_TOKENS}`;
 }

@@ -4,6 +4,8 @@ import { element } from "./dom.js";
 import { emitted } from "./loops.js";
 import { fateOf } from "./recording.js";
 
+export const NEW_TOKENS = 100; // of a run, at most
+
 // Elements for the tokens of a run. One that was rejected is struck through, before its correction.
 export function textPieces(rounds, tokenizer) {
   const piece = (tag, fate, id) =>
@@ -18,7 +20,7 @@ export function textPieces(rounds, tokenizer) {
 
 // The rows of the table.
 export function table(runs) {
-  const head = ["", "tokens", "passes", "tokens a pass", "ms a pass", "ms a token"];
+  const head = ["", "tokens", "rounds", "tokens a round", "ms a round", "ms a token"];
   const cells = (tag, [first, ...rest]) => element("tr", {},
     element("th", { scope: tag === "th" ? "col" : "row" }, first),
     ...rest.map((text) => element(tag, tag === "th" ? { scope: "col" } : {}, text)));
@@ -59,6 +61,14 @@ export function measured({ speculative, plain }) {
   const accepted = speculative.reduce((sum, round) => sum + round.accepted, 0);
   return { alpha: accepted / tested, c: total(speculative, "draftTime") / drafted / step,
     v: total(speculative, "verifyTime") / speculative.length / step };
+}
+
+// What makes the same text in a terminal.
+export function command({ prompt, gamma, temperature, seed, coupling }) {
+  const quoted = `'${prompt.replaceAll("'", "'\\''")}'`;
+  return `python -m decoding.generate ${quoted} --gamma ${gamma} --temperature ${temperature}`
+    + (temperature > 0 ? ` --seed ${seed}` : "") + (coupling ? ` --coupling ${coupling}` : "")
+    + ` --max-new-tokens ${NEW_TOKENS}`;
 }
 
 export function idsOf(rounds) {

@@ -4,19 +4,19 @@
 export function readSafetensors(name, buffer) {
   const header = readHeader(buffer);
   if (header === undefined) throw new Error(`${name} is no safetensors file, or is damaged.`);
-  const { __metadata__: _, ...entries } = header.entries;
-  const end = Math.max(...Object.values(entries).map(({ data_offsets }) => data_offsets[1]));
-  if (header.start + end !== buffer.byteLength) {
-    throw new Error(`${name} has ${buffer.byteLength} bytes, but its header says `
-      + `${header.start + end}: it is damaged.`);
+  const { start, entries } = header;
+  const end = start + Math.max(...Object.values(entries).map((entry) => entry.data_offsets[1]));
+  if (end !== buffer.byteLength) {
+    throw new Error(`${name} has ${buffer.byteLength} bytes, but its header says ${end}: it is `
+      + "damaged.");
   }
   const tensors = {};
   for (const [tensor, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
-    const raw = buffer.slice(header.start + from, header.start + to);
-    const size = shape.reduce((total, n) => total * n, 1);
+    const bytes = shape.reduce((total, n) => total * n, BYTES[dtype]);
     if (!(dtype in READERS)) throw new Error(`${name} has numbers of type ${dtype}, not F16.`);
-    const values = READERS[dtype](raw);
-    if (values.length !== size || !values.every(Number.isFinite)) {
+    const values = to - from === bytes
+      ? READERS[dtype](buffer.slice(start + from, start + to)) : [NaN];
+    if (!values.every(Number.isFinite)) {
       throw new Error(`${name} is damaged: its tensor ${tensor} holds no sound numbers.`);
     }
     tensors[tensor] = { shape, values };
@@ -27,16 +27,19 @@ export function readSafetensors(name, buffer) {
 function readHeader(buffer) {
   try {
     const length = Number(new DataView(buffer).getBigUint64(0, true));
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(buffer, 8, length));
-    const entries = JSON.parse(text);
-    const sound = Object.entries(entries).every(([name, entry]) => name === "__metadata__"
-      || (Array.isArray(entry.shape) && entry.data_offsets.length === 2));
-    return sound ? { start: 8 + length, entries } : undefined;
+    const decoder = new TextDecoder("utf-8", { fatal: true });
+    const entries = JSON.parse(decoder.decode(new Uint8Array(buffer, 8, length)));
+    delete entries.__metadata__;
+    const tensors = Object.values(entries);
+    const sound = tensors.every(({ shape, data_offsets }) =>
+      Array.isArray(shape) && data_offsets.length === 2);
+    return sound && tensors.length > 0 ? { start: 8 + length, entries } : undefined;
   } catch {
     return undefined;
   }
 }
 
+const BYTES = { F32: 4, F16: 2 };
 const READERS = {
   F32: (raw) => new Float32Array(raw),
   F16: (raw) => {
