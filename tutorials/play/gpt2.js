@@ -61,8 +61,11 @@ export class GPT2 {
     for (const [name, width] of Object.entries(widths)) this[name] = matrices.take(BLOCK * width);
   }
 
+  // Forget what lies beyond a length. Returns the cache's length before and after.
   truncate(length) {
-    this.length = Math.min(this.length, length);
+    const before = this.length;
+    this.length = Math.min(before, length);
+    return [before, this.length];
   }
 
   // Read tokens that follow those in the cache. Returns the logits after the last ones,

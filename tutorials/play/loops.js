@@ -5,7 +5,7 @@ import { draw } from "./random.js";
 import { accept_sampled, leading } from "./rules.js";
 
 // The ways to choose a token. Each makes a row of the logits about a position, chooses from it, and
-// has the rule for drafted tokens that were chosen in this way.
+// has the rule for drafted tokens that were chosen in this way. chance: of being chosen.
 export class Greedy {
   row(logits) {
     return logits;
@@ -15,6 +15,10 @@ export class Greedy {
     let best = 0;
     for (let x = 1; x < row.length; x += 1) if (row[x] > row[best]) best = x;
     return best;
+  }
+
+  chance(row, x) {
+    return this.choose(row) === x ? 1 : 0;
   }
 
   // accept_greedy of decoding/acceptance.py
@@ -36,6 +40,10 @@ export class Sampled {
 
   choose(row) {
     return draw(row, this.generator);
+  }
+
+  chance(row, x) {
+    return row[x];
   }
 
   rule(drafted, q, p) {
@@ -100,7 +108,7 @@ export function* autoregressive(target, way, prompt, end, eos) {
   } while (tokens.length < end && tokens.at(-1) !== eos);
 }
 
-// Up to gamma + 1 tokens in each round.
+// Up to gamma + 1 tokens in each round, which comes with its rows, and what the caches held.
 export function* speculative(target, draft, way, prompt, end, eos, gamma) {
   const tokens = [...prompt];
   prefill(target, prompt);
@@ -120,14 +128,14 @@ export function* speculative(target, draft, way, prompt, end, eos, gamma) {
     const p = feed(target, way, [...tokens, ...drafted], k + 1);
     times.push(performance.now());
     // accept, and emit
-    const { n, token } = way.rule(drafted, q, p);
+    const { n, token, u } = way.rule(drafted, q, p);
     const round = settle(drafted, n, token, eos);
     tokens.push(...emitted(round));
     // rewind: no cache keeps a rejected token
-    target.truncate(tokens.length - 1);
-    draft.truncate(tokens.length - 1);
+    const caches = [target, draft].map((model) => model.truncate(tokens.length - 1));
     const time = performance.now() - times[0];
-    yield { ...round, time, draftTime: times[1] - times[0], verifyTime: times[2] - times[1] };
+    yield { ...round, q, p, u, caches,
+      time, draftTime: times[1] - times[0], verifyTime: times[2] - times[1] };
   } while (tokens.length < end && tokens.at(-1) !== eos);
 }
 

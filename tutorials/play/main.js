@@ -14,7 +14,9 @@ import { break_even, expected_speedup } from "./theory.js";
 
 const panels = {
   die: new Die(change), rounds: new Rounds(change), rows: new Rows(change), pays: new Pays(change),
-  pair: new Pair(change),
+  pair: new Pair(change, (recording) => {
+    panels.rounds.load([new File([JSON.stringify(recording)], "run.json")]);
+  }),
 };
 let state = readAddress();
 

@@ -2,11 +2,10 @@
 
 import { declare } from "./address.js";
 import { byId, clamp, element } from "./dom.js";
-import { autoregressive, Greedy, Sampled, SharedNoise, speculative } from "./loops.js";
 import { addFiles, droppedFiles, fetchFiles, isOfPair, missing } from "./pairfiles.js";
-import {
-  command, identity, idsOf, measured, NEW_TOKENS, table, textPieces,
-} from "./pairwords.js";
+import { recordedRound, recordedToken, recordingOf } from "./pairrecording.js";
+import { loopsOf, pause, promptIds, warmUp } from "./pairrun.js";
+import { command, identity, idsOf, measured, table, textPieces } from "./pairwords.js";
 
 const MOST_GAMMA = 8;
 const LARGEST_SEED = 2 ** 32 - 1;
@@ -18,7 +17,8 @@ export class Pair {
   keys = "← → γ, space: write, or stop";
   pair = {};
 
-  constructor(change) {
+  // show: what shows the text of a recording, round by round
+  constructor(change, show) {
     this.change = change;
     byId("pair-beside").hidden = !location.protocol.startsWith("http");
     byId("pair-beside").addEventListener("click", () => this.load(fetchFiles()));
@@ -34,6 +34,7 @@ export class Pair {
       change({ coupling: event.target.checked ? "gumbel" : "" });
     });
     byId("pair-write").addEventListener("click", () => this.space());
+    byId("pair-rounds").addEventListener("click", () => show(recordingOf(this.recorded)));
     byId("pair-formula").addEventListener("click", () => {
       change({ panel: "pays", ...measured(this.runs) });
     });
@@ -61,7 +62,7 @@ export class Pair {
     } catch (error) {
       this.error = error.message;
     }
-    if (missing(this.pair).length === 0) await this.warmUp();
+    if (missing(this.pair).length === 0) await warmUp(this.pair);
     this.loading = false;
     this.change({ panel: "pair" });
   }
@@ -110,29 +111,31 @@ export class Pair {
     this.error = "";
   }
 
-  // The first passes of a page are slow, until the browser has compiled what it runs.
-  async warmUp() {
-    for (const T of [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]) {
-      for (const model of [this.pair["tales-large"], this.pair["tales-small"]]) {
-        model.truncate(0);
-        model.forward(Array(T).fill(0), T);
-      }
-      await pause();
-    }
-  }
-
   // Both loops, one after the other. Between two rounds the page can do other things.
   async write() {
     this.clear();
-    const ids = this.promptIds();
+    let ids;
+    try {
+      ids = promptIds(this.pair, this.state.prompt);
+      this.running = {}; // another object for each run
+    } catch (error) {
+      this.error = error.message;
+    }
     this.drawFiles();
-    if (ids === undefined) return;
-    const run = {}; // another object for each run
-    this.running = run;
-    for (const [name, loop] of Object.entries(this.loops(ids))) {
+    if (this.running) await this.run(ids, this.running);
+  }
+
+  async run(ids, run) {
+    const { tokenizer } = this.pair;
+    const prompt = ids.map((id) => recordedToken(id, tokenizer));
+    this.recorded = { prompt, rounds: [], state: this.state };
+    for (const [name, way, rounds] of loopsOf(this.pair, ids, this.state)) {
       this.runs[name] = [];
-      for (const round of loop()) {
+      for (const { q, p, u, ...round } of rounds) {
         this.runs[name].push(round);
+        if (name === "speculative") {
+          this.recorded.rounds.push(recordedRound({ ...round, q, p, u }, way, tokenizer));
+        }
         this.drawRuns();
         await pause();
         if (this.running !== run) return;
@@ -142,29 +145,6 @@ export class Pair {
     this.stop();
   }
 
-  // undefined where the prompt is too long, which is said.
-  promptIds() {
-    const { prompt } = this.state;
-    const { "tales-large": { config: { n_ctx } }, tokenizer } = this.pair;
-    const ids = prompt.length > n_ctx * tokenizer.longest ? undefined : tokenizer.prompt(prompt);
-    if (ids?.length <= n_ctx) return ids;
-    this.error = `The prompt is longer than the models’ context, ${n_ctx} tokens; shorten it.`;
-    return undefined;
-  }
-
-  loops(ids) {
-    const { gamma, temperature, seed, coupling } = this.state;
-    const { "tales-large": target, "tales-small": draft, tokenizer } = this.pair;
-    const end = Math.min(ids.length + NEW_TOKENS, target.config.n_ctx + 1);
-    const way = () => (temperature === 0 ? new Greedy()
-      : coupling === "gumbel" ? new SharedNoise(temperature, seed)
-      : new Sampled(temperature, seed));
-    return {
-      speculative: () => speculative(target, draft, way(), ids, end, tokenizer.end, gamma),
-      plain: () => autoregressive(target, way(), ids, end, tokenizer.end),
-    };
-  }
-
   drawRuns() {
     byId("pair-write").textContent = this.running === undefined ? "write" : "stop";
     const { speculative: found = [], plain = [] } = this.runs;
@@ -172,6 +152,7 @@ export class Pair {
     this.drawText("pair-plain", [this.pair.tokenizer?.decode(idsOf(plain)) ?? ""]);
     byId("pair-table").replaceChildren(...table(this.runs));
     byId("pair-said").textContent = this.finished ? identity(this.runs, this.state) : "";
+    byId("pair-rounds").hidden = this.running !== undefined || found.length === 0;
     byId("pair-formula").hidden = !this.finished || measured(this.runs) === undefined;
   }
 
@@ -195,9 +176,4 @@ export class Pair {
     this.running = undefined;
     this.drawRuns();
   }
-}
-
-// Let the browser draw, and hear what is clicked.
-function pause() {
-  return new Promise((done) => { setTimeout(done); });
 }

@@ -2,9 +2,8 @@
 
 import { element } from "./dom.js";
 import { emitted } from "./loops.js";
+import { NEW_TOKENS } from "./pairrun.js";
 import { fateOf } from "./recording.js";
-
-export const NEW_TOKENS = 100; // of a run, at most
 
 // Elements for the tokens of a run. One that was rejected is struck through, before its correction.
 export function textPieces(rounds, tokenizer) {

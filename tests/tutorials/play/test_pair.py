@@ -3,6 +3,7 @@ import functools
 import http.server
 import json
 import random
+import shlex
 import struct
 import threading
 import unicodedata
@@ -11,10 +12,12 @@ import pytest
 import torch
 
 from decoding.baseline import autoregressive
+from decoding.cli.options import parse
 from decoding.coupling import Coupled, SharedNoise
+from decoding.generate import main
 from decoding.sampling import GREEDY, Sampling
 from decoding.speculative import speculative_greedy, speculative_sampling
-from tests.tutorials.play.browser import BROWSER, needs_a_browser, state
+from tests.tutorials.play.browser import needs_a_browser, state
 from tutorials.play.__main__ import PAGE
 from weights import load_model, load_tokenizer
 
@@ -57,8 +60,7 @@ def written(page, prompt, gamma, temperature, seed, coupling):
     """What both loops of the page write: {"speculative": ids, "plain": ids}."""
     return page.evaluate("""async (state) => {
         const { pair } = play.panels;
-        pair.prepare(state);
-        pair.draw(state);
+        pair.change(state);
         await pair.write();
         return Object.fromEntries(
             Object.entries(pair.runs).map(([name, rounds]) => [name, play.idsOf(rounds)]));
@@ -168,8 +170,8 @@ def texts():
     old = [chr(c) for c in range(0x110000) if unicodedata.ucd_3_2_0.category(chr(c)) not in
            ("Cn", "Cs")]
     spaces = [c for c in map(chr, range(0x3001)) if c.isspace() or c in "\u200b\ufeff\u180e"]
-    odd = [*spaces, *"'`’\"0½²٣aéßǅʰªﬁ日本語\U0001f600_-.,!?<|>\0\x7f\xad", "'s", "'S", "'re", "'ll",
-           "Let's", " don't", "\r\n", "<|endoftext|>"]
+    odd = [*spaces, *"'`’\"0½²٣aéßǅʰªﬁ日本語\U0001f600_-.,!?<|>\0\x7f\xad",
+           "'s", "'S", "'re", "'ll", "Let's", " don't", "\r\n", "<|endoftext|>"]
     yield from ["", " ", "a  b   c", "it's 'tis we'll I'D\n\n\n x \t ", "x" * 300, "12345 678"]
     for _ in range(300):
         yield "".join(numbers.choices(odd, k=numbers.randrange(1, 30)))
@@ -213,6 +215,37 @@ def test_the_panel_shows_both_runs(visit):
 
 
 @needs_a_browser
+@pytest.mark.parametrize("temperature, coupling", [(0, None), (0.8, "gumbel"), (0.8, None)])
+def test_a_run_is_shown_round_by_round(loaded, tmp_path, temperature, coupling):
+    """As one that the program has recorded."""
+    file = tmp_path / "run.json"
+    options = ["--temperature", str(temperature), "--seed", "1", "--gamma", "3",
+               *(["--coupling", coupling] if coupling else [])]
+    assert main([*options, "--max-new-tokens", str(NEW_TOKENS), "--mode", "speculative", "--quiet",
+                 "--record", str(file)]) == 0
+    recording = json.loads(file.read_text(encoding="utf-8"))
+    written(loaded, "Once upon a time", 3, temperature, 1, coupling or "")
+    loaded.get_by_role("button", name="show it round by round").click()
+    loaded.get_by_text(f"round 1 of {len(recording['rounds'])}").wait_for()
+    found = loaded.evaluate("play.panels.rounds.recordings.get(3)")
+    assert (found["recording"], found["gamma"]) == (1, 3)
+    for name in ("target", "draft", "temperature", "coupling"):
+        assert found["settings"][name] == recording["settings"][name]
+    assert found["prompt"] == recording["prompt"]
+    for round, truth in zip(found["rounds"], recording["rounds"]):
+        assert round == near({name: truth[name] for name in round})
+
+
+def near(value):
+    """The same, in which probabilities need not be equal in the last digits."""
+    if isinstance(value, float):
+        return pytest.approx(value, rel=1e-3, abs=1e-6)
+    if isinstance(value, list):
+        return list(map(near, value))
+    return {name: near(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+@needs_a_browser
 def test_a_run_can_be_stopped_and_a_setting_ends_it(visit):
     page = visit("#panel=pair")
     page.set_input_files("#pair-folder", TALES)
@@ -230,21 +263,14 @@ def test_a_run_can_be_stopped_and_a_setting_ends_it(visit):
 
 @needs_a_browser
 def test_the_command_is_that_of_the_terminal(visit):
-    from decoding.cli.options import parse
-
     page = visit("#panel=pair&prompt=it's%20\"$HOME\"&temperature=0.5&seed=9&coupling=gumbel"
                  "&gamma=2")
     page.set_input_files("#pair-folder", TALES)
-    import shlex
     words = shlex.split(page.locator("#pair-command").inner_text())
     assert words[:3] == ["python", "-m", "decoding.generate"]
     options = parse(words[3:])
     assert (options.prompt, options.temperature, options.seed, options.coupling, options.gamma,
             options.max_new_tokens) == ("it's \"$HOME\"", 0.5, 9, "gumbel", 2, NEW_TOKENS)
-
-
-def file(name, contents):
-    return {"name": name, "mimeType": "application/octet-stream", "buffer": contents}
 
 
 def drop(page, path):
