@@ -145,7 +145,7 @@ def test_logits_are_those_of_the_model(loaded, models, tokenizer, name, i):
         return [whole, parts].map((rows) => rows.map((row) => [...row]));
     }""", [name, ids])
     for rows, truth in zip(found, (expected, expected[3:])):
-        assert torch.allclose(torch.tensor(rows), truth, atol=2e-5)
+        assert torch.allclose(torch.tensor(rows), truth, rtol=0, atol=2e-4)
 
 
 @needs_a_browser
@@ -219,8 +219,9 @@ def test_the_panel_shows_both_runs(visit):
 def test_a_run_is_shown_round_by_round(loaded, tmp_path, temperature, coupling):
     """As one that the program has recorded."""
     file = tmp_path / "run.json"
-    options = ["--temperature", str(temperature), "--seed", "1", "--gamma", "3",
-               *(["--coupling", coupling] if coupling else [])]
+    options = ["--temperature", str(temperature), "--gamma", "3"]
+    options += ["--seed", "1"] * (temperature > 0)
+    options += ["--coupling", "gumbel"] * (coupling is not None)
     assert main([*options, "--max-new-tokens", str(NEW_TOKENS), "--mode", "speculative", "--quiet",
                  "--record", str(file)]) == 0
     recording = json.loads(file.read_text(encoding="utf-8"))
@@ -324,7 +325,8 @@ def damaged():
     yield "model.safetensors", changed(wide), "neither tales-large nor tales-small"
     yield "model.safetensors", changed(odd), "BF16"
     yield "tales.tiktoken", b"no vocabulary", "no vocabulary"
-    yield "tales.tiktoken", b"", "not all 256 bytes"
+    yield "tales.tiktoken", b"", "no vocabulary"
+    yield "tales.tiktoken", b"YQ== 0\nYg== 1\n", "not all 256 bytes"
     yield "tales.tiktoken", (ROOT / "weights" / "gpt2.tiktoken").read_bytes(), "not the pair"
     yield "tales.txt", b"", "None of these files"
 
