@@ -20,7 +20,9 @@ export class Pair {
   // show: what shows the text of a recording, round by round
   constructor(change, show) {
     this.change = change;
-    byId("pair-beside").hidden = !location.protocol.startsWith("http");
+    const served = location.protocol.startsWith("http");
+    byId("pair-beside").hidden = !served;
+    byId("pair-disk").hidden = served;
     byId("pair-beside").addEventListener("click", () => this.load(fetchFiles()));
     byId("pair-folder").addEventListener("change", (event) => this.load([...event.target.files]));
     addEventListener("drop", (event) => this.drop(event), { capture: true });
@@ -87,7 +89,9 @@ export class Pair {
       if (field !== document.activeElement || field.type === "range") field.value = value;
     }
     byId("pair-gamma-value").textContent = gamma;
-    byId("pair-temperature-value").textContent = temperature === 0 ? "0: greedy" : temperature;
+    const heat = temperature === 0 ? "0: greedy" : temperature;
+    byId("pair-temperature-value").textContent = heat;
+    byId("pair-temperature").setAttribute("aria-valuetext", heat);
     byId("pair-coupling").checked = coupling === "gumbel";
     byId("pair-coupling").disabled = temperature === 0;
     byId("pair-command").textContent = command(state);

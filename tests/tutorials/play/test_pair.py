@@ -104,6 +104,9 @@ def wanted(models, tokenizer, prompt, gamma, temperature, seed, coupling):
     ("Once upon a time", 4, 0.8, 1, ""),
     ("The old king had three sons.", 3, 1, 15, ""),
     ("In winter, ", 8, 1.3, 2**31, ""),
+    ("And they lived happily ever after.", 3, 0, 0, ""),  # three that come to an end-of-text
+    ("And they lived happily ever after.", 3, 0.7, 3, "gumbel"),  # accepted, with more after it
+    ("And they lived happily ever after.", 3, 0.7, 0, ""),
 ])
 def test_the_page_writes_what_the_command_line_writes(loaded, models, tokenizer, prompt, gamma,
                                                       temperature, seed, coupling):
@@ -208,6 +211,11 @@ def test_the_panel_shows_both_runs(visit):
         "bonus": sum(round["kind"] == "bonus" for round in rounds),
     }.items():
         assert page.locator(f"#pair-speculative .{kind}").count() == count > 0
+    for width, height in ((390, 844), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        wide, high = page.evaluate("[document.documentElement.scrollWidth, "
+                                   "document.documentElement.scrollHeight]")
+        assert wide <= width and (high <= height or width == 390)
     shown = page.locator("#pair-speculative span").all_text_contents()
     assert "".join(shown) == page.locator("#pair-plain").text_content()
     page.get_by_role("button", name="its α, c and v in the formula").click()
