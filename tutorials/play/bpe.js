@@ -50,7 +50,8 @@ export class Tokenizer {
 
   decode(ids) {
     const bytes = ids.map((id) => this.tokens[id] ?? "<|endoftext|>").join("");
-    return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+    return new TextDecoder("utf-8", { ignoreBOM: true })
+      .decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
   }
 }
 

@@ -1,6 +1,7 @@
 // The page: one panel at a time, the address, and the presenter's keys.
 
 import { readAddress, writeAddress } from "./address.js";
+import { Tokenizer } from "./bpe.js";
 import { outcome, RULES } from "./dice.js";
 import { Die } from "./die.js";
 import { byId, element } from "./dom.js";
@@ -65,5 +66,5 @@ show();
 
 // For the browser's console, and for the tests.
 globalThis.play = {
-  break_even, expected_speedup, idsOf, outcome, panels, RULES, TorchGenerator,
+  break_even, expected_speedup, idsOf, outcome, panels, RULES, Tokenizer, TorchGenerator,
 };

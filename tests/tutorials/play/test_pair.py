@@ -20,6 +20,7 @@ from decoding.speculative import speculative_greedy, speculative_sampling
 from tests.tutorials.play.browser import needs_a_browser, state
 from tutorials.play.__main__ import PAGE
 from weights import load_model, load_tokenizer
+from weights.tokenizer import read_vocabulary
 
 pytestmark = pytest.mark.slow
 
@@ -104,9 +105,10 @@ def wanted(models, tokenizer, prompt, gamma, temperature, seed, coupling):
     ("Once upon a time", 4, 0.8, 1, ""),
     ("The old king had three sons.", 3, 1, 15, ""),
     ("In winter, ", 8, 1.3, 2**31, ""),
-    ("And they lived happily ever after.", 3, 0, 0, ""),  # three that come to an end-of-text
-    ("And they lived happily ever after.", 3, 0.7, 3, "gumbel"),  # accepted, with more after it
+    ("And they lived happily ever after.", 3, 0, 0, ""),  # the text ends
+    ("And they lived happily ever after.", 3, 0.7, 3, "gumbel"),  # ends in a draft
     ("And they lived happily ever after.", 3, 0.7, 0, ""),
+    ("And they lived happily ever after.", 5, 0.9, 3, "gumbel"),  # one draft's end is rejected
 ])
 def test_the_page_writes_what_the_command_line_writes(loaded, models, tokenizer, prompt, gamma,
                                                       temperature, seed, coupling):
@@ -168,7 +170,7 @@ def test_random_numbers_are_those_of_torch(visit):
 
 
 def texts():
-    """Texts of all kinds, and of characters that were drawn from all that Unicode 3.2 has."""
+    """Texts of all kinds: of odd parts, of any characters that Unicode 3.2 has, of letters."""
     numbers = random.Random(0)
     old = [chr(c) for c in range(0x110000) if unicodedata.ucd_3_2_0.category(chr(c)) not in
            ("Cn", "Cs")]
@@ -180,17 +182,21 @@ def texts():
         yield "".join(numbers.choices(odd, k=numbers.randrange(1, 30)))
     for _ in range(300):
         yield "".join(numbers.choices(old, k=numbers.randrange(1, 60)))
+        yield "".join(numbers.choices("etaoinshrdlcum ", k=numbers.randrange(1, 60)))
 
 
 @needs_a_browser
-def test_ids_of_odd_texts_are_those_of_the_tokenizer(loaded, tokenizer):
-    asked = list(texts())
-    found = loaded.evaluate("texts => texts.map((text) => play.panels.pair.pair.tokenizer"
-                            ".encode(text))", asked)
+@pytest.mark.parametrize("file", [VOCABULARY, ROOT / "weights" / "gpt2.tiktoken"])
+def test_ids_of_odd_texts_are_those_of_the_tokenizer(visit, file):
+    """GPT-2's whole vocabulary joins more, and so shows more of how a text was cut."""
+    asked, tokenizer = list(texts()), read_vocabulary(file)
+    found, back = visit().evaluate("""([lines, texts]) => {
+        const tokenizer = new play.Tokenizer("its file", lines);
+        const ids = texts.map((text) => tokenizer.encode(text));
+        return [ids, ids.map((list) => tokenizer.decode(list))];
+    }""", [file.read_text(encoding="utf-8"), asked])
     for text, ids in zip(asked, found):
         assert ids == tokenizer.encode(text), repr(text)
-    back = loaded.evaluate("all => all.map((ids) => play.panels.pair.pair.tokenizer.decode(ids))",
-                           found)
     assert back == asked
 
 
