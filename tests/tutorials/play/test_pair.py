@@ -137,7 +137,9 @@ def test_a_prompt_longer_than_the_context_is_refused(loaded):
 @pytest.mark.parametrize("name, i", [("tales-large", 0), ("tales-small", 1)])
 def test_logits_are_those_of_the_model(loaded, models, tokenizer, name, i):
     """Read at once, and in blocks after a cache that was rewound."""
-    ids = tokenizer.encode("Then the wolf said to the seven little kids, \"Open the door\"")
+    ids = tokenizer.encode("Then the wolf said to the seven little kids, \"Open the door, for "
+                           "your mother has brought something for each of you from the wood.\"")
+    assert len(ids) > 16  # read in more than one block
     with torch.no_grad():
         expected = models[i].forward(torch.tensor([ids]))[0]
     found = loaded.evaluate("""([name, ids]) => {
