@@ -1,11 +1,15 @@
 """One picture of a whole run: what became of each drafted token, and how long each round took.
 
-Rounds go from left to right, the tokens of a round upwards.
+Rounds go from left to right, the tokens of a round upwards; candidates for one position stand side
+by side.
 """
+from collections import Counter
+
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from decoding.result import Generation, Round
+from decoding.tree import TreeRound, depths
 
 # Orange is the draft's, blue the target's, green what both agreed on. Readable in black and white:
 # each fate has its own marker, and only what was emitted is filled.
@@ -17,6 +21,8 @@ FATES: dict[str, dict] = {
     "bonus": {"marker": "*", "color": "tab:blue", "s": 90},
 }
 
+WIDE = 0.7  # of the way to the next round: candidates for one position
+
 
 def draw_run(run: Generation, rounds: slice = slice(None)) -> Figure:
     """Draw the drafted tokens of `rounds`, the token that ended each, and its milliseconds."""
@@ -24,15 +30,18 @@ def draw_run(run: Generation, rounds: slice = slice(None)) -> Figure:
     height = max(4.5, 1.8 + 0.3 * (run.gamma + 1))  # so that markers never touch
     figure = Figure(figsize=(10, height), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    points = [(number, *point) for number, round in shown for point in fates(round)]
+    points = [(number + aside, *point) for number, round in shown
+              for aside, point in zip(lanes(round), fates(round))]
     for fate, style in FATES.items():
         above = 0.4 if fate == "correction" else 0  # the rejected token has the same position
-        xs = [number for number, _, what in points if what == fate]
+        xs = [x for x, _, what in points if what == fate]
         ys = [position + above for _, position, what in points if what == fate]
         top.scatter(xs, ys, label=fate, **({"s": 40} | style))
     top.set_ylabel("position in the round")
     top.set_yticks(range(1, run.gamma + 2))
-    top.set_title(f"{run.new_tokens} tokens in {len(run.rounds)} rounds, gamma = {run.gamma}")
+    trees = any(isinstance(round, TreeRound) for round in run.rounds)
+    top.set_title(f"{run.new_tokens} tokens in {len(run.rounds)} rounds, "
+                  f"{'trees of depth' if trees else 'gamma ='} {run.gamma}")
     top.legend(loc="upper left", bbox_to_anchor=(1, 1))
     bottom.bar([number for number, _ in shown], [1000 * round.seconds for _, round in shown],
                color="tab:gray")
@@ -43,10 +52,25 @@ def draw_run(run: Generation, rounds: slice = slice(None)) -> Figure:
 
 
 def fates(round: Round) -> list[tuple[int, str]]:
-    """Return (position from 1, fate) of each drafted token, and last of the extra token."""
-    points = [(i + 1, "accepted" if i < round.accepted
-               else "rejected" if i < round.tested else "not tested")
-              for i in range(len(round.drafted))]
+    """Return (position from 1, fate) of each drafted token, and last of the extra token.
+
+    In a tree several drafted tokens can have the same position.
+    """
+    places = (depths(round.parents) if isinstance(round, TreeRound) else
+              range(1, len(round.drafted) + 1))
+    points = list(zip(places, round.verdicts))
     if round.extra is not None:
         points.append((round.accepted + 1, round.kind))
     return points
+
+
+def lanes(round: Round) -> list[float]:
+    """Return how far to the right of its round each token of `fates` is drawn.
+
+    A bonus stands beside drafted tokens of its position, which are on another branch.
+    """
+    points = fates(round)
+    positions = [position for position, _ in points]
+    widest = max(Counter(positions[:len(round.drafted)]).values(), default=1)
+    return [0.0 if fate == "correction" else WIDE / widest * positions[:i].count(position)
+            for i, (position, fate) in enumerate(points)]

@@ -1,21 +1,30 @@
 """A run in a file, so that it can be shown again without a model.
 
-`python -m decoding.generate … --record FILE` writes one, and `tutorials/play.html` shows it. It is
-a JSON object, in UTF-8:
+`python -m decoding.generate … --record FILE` writes one, and `tutorials/play.html` shows it; so
+does `decoding.picture`: `draw_run(read_recording(Path(FILE))).savefig("run.png")`. It is a JSON
+object, in UTF-8:
 
-    recording   1, the version of this format
+    recording   2, the version of this format
     prompt      the tokens of the prompt. A token is {"id": …, "text": …}; bytes that are no whole
                 character stand as U+FFFD in its text
     settings    every option's value, as in the output of --json
-    gamma       the most tokens drafted in a round
+    gamma       the most tokens drafted in a round; of trees, their depth
     rounds      in order, each of them an object:
-        drafted       tokens, each also with q and p, its probability by draft and target, and u,
-                      the uniform of its test (null where the rule draws none)
-        accepted      how many of them stay
+        drafted       tokens, each also with
+                          q, p     its probability by draft and target; of a candidate that was
+                                   drawn for a position after others, what they left of it
+                          u        the uniform of its test, null where the rule draws none
+                          verdict  "accepted", "rejected" or "not tested"
+                          P, h     by the block rule only: see Block in decoding/acceptance.py
+        parents       of a tree: for each drafted token the index of the one that it follows, -1 for
+                      the text; null for a chain, where each follows the one before it
+        block         whether the tokens were judged together, by the block rule
         extra         the token that is not the draft's, or null
-        kind          "correction" (after a rejection), "bonus" (all were accepted) or "none"
-        residual      after a rejection in a sampled run: the likeliest tokens of max(0, p - q),
-                      each with its probability p; else empty
+        kind          "correction" (after a rejection), "bonus" (all of a chain, or a path down to a
+                      leaf, was accepted) or "none"
+        residual      after a rejection in a sampled run: the likeliest tokens of what the
+                      correction was drawn from, max(0, p - q) or max(0, P p - q), each with its
+                      probability p; else empty
         target_cache  [length before, length after] the rewind; [0, 0] without a cache
         draft_cache   the same; null for a draft that is no model
         finish_reason, seconds, phase_seconds, prefill_seconds   as in decoding/result.py
@@ -23,18 +32,21 @@ a JSON object, in UTF-8:
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
-from decoding.acceptance import residual
+from decoding.drafters.tree import TEXT
+from decoding.evidence import Evidence, evidence
 from decoding.result import Generation, Round
+from decoding.tree import TreeRound, depths
 from weights.files import parse_json
 from weights.output import write_text
 from weights.vocabulary import Tokenizer
 
-VERSION = 1
+VERSION = 2
 SHOWN = 6  # tokens of a residual
-SAME = ("accepted", "kind", "finish_reason", "seconds", "phase_seconds", "prefill_seconds")
+SAME = ("block", "kind", "finish_reason", "seconds", "phase_seconds", "prefill_seconds")
 
 
 def write_recording(path: Path, prompt: list[int], run: Generation, settings: dict,
@@ -48,20 +60,22 @@ def write_recording(path: Path, prompt: list[int], run: Generation, settings: di
 
 def describe_round(round: Round, tokenizer: Tokenizer) -> dict:
     """Return a round as it is recorded. Raises ValueError if it was run without trace=True."""
-    trace = round.trace
-    if trace is None:
-        raise ValueError("this round was run without trace=True")
-    drafted = [token(id, tokenizer) | {"q": trace.q[i, id].item(), "p": trace.p[i, id].item(),
-                                       "u": None if trace.u is None else trace.u[i].item()}
-               for i, id in enumerate(round.drafted)]
-    rest = (residual(trace.p[round.accepted], trace.q[round.accepted])
-            if round.kind == "correction" and trace.u is not None else None)
+    tests, rest = evidence(round)
+    drafted = [token(id, tokenizer) | described(test, verdict)
+               for id, test, verdict in zip(round.drafted, tests, round.verdicts)]
     return {"drafted": drafted,
+            "parents": round.parents if isinstance(round, TreeRound) else None,
             "extra": None if round.extra is None else token(round.extra, tokenizer),
             "residual": [] if rest is None else likeliest(rest, tokenizer),
             "target_cache": list(round.target_cache),
             "draft_cache": None if round.draft_cache is None else list(round.draft_cache),
             } | {name: getattr(round, name) for name in SAME}
+
+
+def described(test: Evidence, verdict: str) -> dict:
+    """Return what is recorded of a drafted token beside its name."""
+    return {name: value for name, value in test._asdict().items()
+            if value is not None or name == "u"} | {"verdict": verdict}
 
 
 def likeliest(row: Tensor, tokenizer: Tokenizer) -> list[dict]:
@@ -78,11 +92,13 @@ def read_recording(path: Path) -> Generation:
     """Return the recorded run, without traces. Raises ValueError if the file is no recording."""
     try:
         recording = parse_json(path.read_text(encoding="utf-8"))
-        version = recording["recording"]
-        rounds, gamma = recording["rounds"], recording["gamma"]
+        version, told, gamma = (recording[name] for name in ("recording", "rounds", "gamma"))
         if version == VERSION:
-            rounds = [read_round(round) for round in rounds]
-            sound = is_number(gamma, whole=True) and all(is_sound(r, gamma) for r in rounds)
+            rounds = [read_round(round) for round in told]
+            sound = (is_number(gamma, whole=True) and are_tokens(recording["prompt"])
+                     and isinstance(recording["settings"], dict)
+                     and all(is_sound(round, gamma) for round in rounds)
+                     and all(map(is_as_told, rounds, told)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise no_recording(path) from error
     if version != VERSION:
@@ -98,27 +114,56 @@ def no_recording(path: Path) -> ValueError:
                       "writes one")
 
 
-def read_round(round: dict) -> Round:
-    return Round(drafted=[token["id"] for token in round["drafted"]],
-                 extra=None if round["extra"] is None else round["extra"]["id"],
-                 target_cache=tuple(round["target_cache"]),
-                 draft_cache=None if round["draft_cache"] is None else tuple(round["draft_cache"]),
-                 **{name: round[name] for name in SAME})
+def read_round(told: dict) -> Round:
+    path = [i for i, token in enumerate(told["drafted"]) if token["verdict"] == "accepted"]
+    fields: dict[str, Any] = {
+        "drafted": [token["id"] for token in told["drafted"]], "accepted": len(path),
+        "extra": None if told["extra"] is None else told["extra"]["id"],
+        "target_cache": tuple(told["target_cache"]),
+        "draft_cache": None if told["draft_cache"] is None else tuple(told["draft_cache"]),
+        } | {name: told[name] for name in SAME}
+    parents = told["parents"]
+    return Round(**fields) if parents is None else TreeRound(**fields, parents=parents, path=path)
 
 
 def is_sound(round: Round, gamma: int) -> bool:
     """Return whether the parts of a round are what they should be, and agree with one another."""
     n, caches = len(round.drafted), [round.target_cache, round.draft_cache or (0, 0)]
-    counts = [gamma - n, n - round.accepted, round.accepted, *round.drafted, *caches[0], *caches[1]]
+    chain = list(range(-1, n - 1)), list(range(round.accepted))
+    parents, path = (round.parents, round.path) if isinstance(round, TreeRound) else chain
     kind = ("none" if round.extra is None else
-            "bonus" if round.accepted == n else "correction")
-    times = [round.seconds, *round.phase_seconds.values()]
-    return (all(is_number(count, whole=True) for count in counts)
-            and [len(cache) for cache in caches] == [2, 2] and round.kind == kind
-            and (round.extra is None or is_number(round.extra, whole=True))
-            and all(is_number(time) for time in times)
+            "correction" if [TEXT, *path][-1] in parents else "bonus")
+    return (len(parents) == n and is_path(path, parents, gamma) and round.kind == kind
+            and isinstance(round.block, bool) and [len(cache) for cache in caches] == [2, 2]
+            and all(is_number(length, whole=True) for cache in caches for length in cache)
+            and all(is_number(time) for time in [round.seconds, *round.phase_seconds.values()])
             and (round.prefill_seconds is None or is_number(round.prefill_seconds))
             and round.finish_reason in (None, "eos", "stop", "length", "context"))
+
+
+def is_path(path: list[int], parents: list[int], gamma: int) -> bool:
+    """Return whether these tokens lead down from the text, in a tree that is no deeper than gamma.
+
+    parents: each of them, in a list of any length, must come before its child.
+    """
+    return (all(type(parent) is int and TEXT <= parent < i for i, parent in enumerate(parents))
+            and [parents[i] for i in path] == [TEXT, *path][:len(path)]
+            and max(depths(parents), default=0) <= gamma)
+
+
+def is_as_told(round: Round, told: dict) -> bool:
+    """Return whether the tokens of a round have all they should have, and the right verdicts."""
+    numbers = ("q", "p", "P", "h") if round.block else ("q", "p")
+    return (are_tokens(told["drafted"], *numbers) and are_tokens(told["residual"], "p")
+            and are_tokens([] if told["extra"] is None else [told["extra"]])
+            and all(token["u"] is None or is_number(token["u"]) for token in told["drafted"])
+            and [token["verdict"] for token in told["drafted"]] == round.verdicts)
+
+
+def are_tokens(tokens: list[dict], *numbers: str) -> bool:
+    """Return whether these are tokens that have numbers of these names."""
+    return all(is_number(token["id"], whole=True) and isinstance(token["text"], str)
+               and all(is_number(token[name]) for name in numbers) for token in tokens)
 
 
 def is_number(value: object, whole: bool = False) -> bool:

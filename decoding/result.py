@@ -38,6 +38,12 @@ class Round:
         rejected = len(self.drafted) - self.accepted if self.block else 1
         return self.accepted + rejected * (self.kind == "correction")
 
+    @property
+    def verdicts(self) -> list[str]:
+        """What became of each drafted token: "accepted", "rejected" or "not tested"."""
+        return ["accepted" if i < self.accepted else "rejected" if i < self.tested
+                else "not tested" for i in range(len(self.drafted))]
+
 
 @dataclass(frozen=True)
 class Generation:

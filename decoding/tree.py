@@ -49,6 +49,26 @@ class TreeRound(Round):
         kept = [self.drafted[i] for i in self.path]
         return kept if self.extra is None else [*kept, self.extra]
 
+    @property
+    def verdicts(self) -> list[str]:
+        """Of candidates for a position those before the one that is kept are rejected.
+
+        Those after it are not tested, as little as those on a branch that was not taken.
+        """
+        decided = [TEXT, *self.path][:self.tested]  # the tokens after which one was looked for
+        kept = {self.parents[i]: i for i in self.path}
+        return ["accepted" if i in self.path else
+                "rejected" if parent in decided and i < kept.get(parent, len(self.parents)) else
+                "not tested" for i, parent in enumerate(self.parents)]
+
+
+def depths(parents: list[int]) -> list[int]:
+    """Return the position of each drafted token in its round, counted from 1."""
+    found: list[int] = []
+    for parent in parents:
+        found.append(1 if parent == TEXT else found[parent] + 1)
+    return found
+
 
 @torch.no_grad()
 def decode(target: TreeModel, drafter: TreeDrafter, request: Request, rule: Rule,

@@ -48,7 +48,7 @@ def choose(monkeypatch):
     choose(*favourites): the first of them that takes part, or else the last that takes part.
     Returns a list that grows: for each choice the candidates, the tokens, the dtype, the device.
     """
-    from model.fast import layouts, onednn
+    from model.fast import layouts, onednn, preferences
     from weights.choices import FILE
     from weights.output import cache_folder
 
@@ -62,7 +62,7 @@ def choose(monkeypatch):
 
         forget()
         monkeypatch.setattr(layouts, "choose", timed_choice)
-        monkeypatch.setattr(layouts, "on_intel", lambda: False)  # the same order everywhere
+        monkeypatch.setattr(preferences, "on_intel", lambda: False)  # the same order everywhere
         return timed
 
     def forget():

@@ -50,9 +50,10 @@ def main() -> None:
         own = [cell for cell in notebook["cells"] if cell["id"] not in shared]
         old = {cell["id"]: cell for cell in notebook["cells"]}
         links, find, end = (old.get(name, {}) | cell for name, cell in shared.items())
-        find = {"execution_count": None, "outputs": []} | find  # unless they are stored already
+        find |= {name: find.get(name, new) for name, new in
+                 (("execution_count", None), ("outputs", []))}
         notebook["cells"] = [own[0], links, find, *own[1:], end]
-        text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(notebook, indent=1, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -66,14 +67,14 @@ def shared_cells(path: Path, before: Path | None, after: Path | None) -> dict[st
         "links": markdown("links", f"{links}\n\n{badges(path)}"),
         "find-project": {"cell_type": "code", "id": "find-project",
                          "metadata": {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]},
-                         "source": FIND.splitlines(keepends=True)},
+                         "source": FIND},
         "links-end": markdown("links-end", links)}
 
 
 def markdown(name: str, text: str) -> dict:
     """Return a cell of text."""
     return {"cell_type": "markdown", "id": name, "metadata": {},
-            "source": text.splitlines(keepends=True)}
+            "source": text}
 
 
 def navigation(before: Path | None, after: Path | None) -> str:

@@ -85,9 +85,9 @@ def add_machine_options(parser: argparse.ArgumentParser) -> None:
 def add_layout_option(parser: argparse.ArgumentParser) -> None:
     """Add --layout: how the weights lie in memory."""
     parser.add_argument("--layout", default="auto",
-        choices=["auto", "plain", "rows", "strips", "onednn"],
+        choices=["auto", "plain", "rows", "strips", "slabs", "onednn"],
         help="of the weights in memory: the best there is here, nn.Linear's, the same with another "
-             "product for one token, strips, or as the library oneDNN wants them "
+             "product for one token, strips, slabs, or as the library oneDNN wants them "
              "(default: %(default)s)")
 
 

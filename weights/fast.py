@@ -17,7 +17,8 @@ def load_fast(name_or_path: str | os.PathLike, device: torch.device | str = "cpu
               tokens_per_pass: int = 5) -> Decoder:
     """Load a model for inference, straight from its file into the layout that is best here.
 
-    layout: "auto" for the best there is here, "plain" for nn.Linear, or "rows", "strips", "onednn".
+    layout: "auto" for the best there is here, "plain" for nn.Linear, or "rows", "strips", "slabs",
+        "onednn".
     tokens_per_pass: how many tokens it will read at once: gamma + 1 for a target, 1 for plain
         decoding, 2 for a draft.
 

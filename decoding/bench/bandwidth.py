@@ -56,6 +56,9 @@ def readers(block: torch.Tensor) -> dict[str, Callable[[], object]]:
     """Return ways to read a whole block, each with little else to do."""
     matrix, row = block.view(-1, ROW), block.new_ones(ROW)
     strips, rows = block.view(-1, ROW, STRIP), block.new_ones(block.numel() // ROW // STRIP, 1, ROW)
+    slabs = block.view(STRIP, -1, ROW)
+    column = block.new_ones(STRIP, 1, slabs.shape[1])
     return {"sum": block.sum, "dot product": lambda: torch.dot(block, block),
             "matrix times vector": lambda: torch.mv(matrix, row),
-            "strips times vector": lambda: torch.bmm(rows, strips)}
+            "strips times vector": lambda: torch.bmm(rows, strips),
+            "slabs times vector": lambda: torch.bmm(column, slabs)}

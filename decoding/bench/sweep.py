@@ -21,7 +21,8 @@ from decoding.gamma import DEFAULT_GAMMA
 from decoding.sampling import Sampling
 from decoding.speculative import speculative_rounds, usual_rule
 from model.fast.cuda_graphs import Graphed
-from model.fast.layouts import HEADS, give_head, head_name, layout_name
+from model.fast.layouts import give_head, head_name, layout_name
+from model.fast.preferences import HEADS
 from weights import load_fast, load_tokenizer
 from weights.console import pick_device
 from weights.fast import dtype_name, pick_dtype

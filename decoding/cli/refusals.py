@@ -39,8 +39,6 @@ def refuse(options: argparse.Namespace) -> str | None:
         return f"there is no folder for --record {options.record}; make it first"
     if options.record is not None and (refusal := unwritable(options.record)):
         return refusal
-    if options.record is not None and options.rule == "block":
-        return "--record shows each token's own test; --rule block judges a draft as a whole"
     if options.processes is not None and launched():
         return f"torchrun has started {launched()} processes already; leave out --processes"
     if options.temperature == 0:
@@ -57,7 +55,6 @@ def refuse(options: argparse.Namespace) -> str | None:
         for name, why in (("gamma", "its shape says how much is drafted"),
                           ("rule", "trees have a rule of their own"),
                           ("rejected", "--trace shows what became of its branches"),
-                          ("record", "a recording has one draft a round, no branches"),
                           ("compile", "a tree's passes are not recorded, they run plain")):
             said = getattr(options, name)
             if said is not None and said is not False:

@@ -134,16 +134,16 @@ class Session:
     def speculative(self, max_new_tokens: int, seed: int | None = None) -> Iterator[Round]:
         """Start the speculative loop. seed: None takes the run's."""
         assert self.draft is not None  # every mode but baseline has one
+        trace = self.options.trace or self.options.record is not None
         if self.shape is not None:
             return self.counted("speculative", tree_rounds(
                 cast(TreeModel, self.target), tree_drafter(cast(TreeModel, self.draft), self.shape),
                 self.prompt.ids, max_new_tokens, sampling=self.loop_sampling, eos=self.eos,
-                stop=self.stop, generator=self.generator(seed), trace=self.options.trace))
+                stop=self.stop, generator=self.generator(seed), trace=trace))
         return self.counted("speculative", speculative_rounds(
             self.target, self.draft, self.prompt.ids, max_new_tokens, gamma=self.gamma(),
             rule=self.rule, sampling=self.loop_sampling, eos=self.eos,
-            stop=self.stop, generator=self.generator(seed),
-            trace=self.options.trace or self.options.record is not None))
+            stop=self.stop, generator=self.generator(seed), trace=trace))
 
     def counted(self, title: str, rounds: Iterator[Round]) -> Iterator[Round]:
         """Yield the same rounds; at their end note what the processes had to say meanwhile."""

@@ -1,7 +1,6 @@
 """One round as a table, for whoever wants to see why each token was accepted or rejected."""
 from torch import Tensor
 
-from decoding.acceptance import residual
 from decoding.cli.table import (
     DRAFT,
     PLAIN,
@@ -15,6 +14,7 @@ from decoding.cli.table import (
     short,
     table,
 )
+from decoding.evidence import Evidence, evidence
 from decoding.observer import Trace
 from decoding.result import Round
 from weights.tokenizer import show_token
@@ -34,19 +34,13 @@ def explain(number: int, round: Round, tokenizer: Tokenizer, stage: int = VERDIC
     token if that is another one, else over the runner-up. With shared noise logits are
     log p + noise.
     """
-    trace = round.trace
-    if trace is None:
-        raise ValueError("this round was run without trace=True")
-    verdicts = ["accepted" if i < round.accepted else "REJECTED" if i < round.tested
-                else "not tested" for i in range(len(round.drafted))]
-    answers = (greedy_answers(round.drafted, trace, tokenizer) if trace.u is None
-               else sampled_answers(round.drafted, trace, trace.u, look))
+    tests, rest = evidence(round)
+    assert round.trace is not None  # else it would have been refused
+    answers = (greedy_answers(round.drafted, round.trace, tokenizer) if round.trace.u is None
+               else sampled_answers(tests, look))
     names = [f"{i} {show_token(token, tokenizer)}" for i, token in enumerate(round.drafted, 1)]
-    rest = None
-    if round.kind == "correction" and trace.u is not None:
-        P = 1 if trace.block is None else trace.block.P[round.accepted]
-        rest = residual(P * trace.p[round.accepted], trace.q[round.accepted])
-    return "\n".join([title(number, round, stage), *judged(names, answers, verdicts, stage, look),
+    return "\n".join([title(number, round, stage),
+                      *judged(names, answers, round.verdicts, stage, look),
                       *outcome(round, rest, tokenizer, stage, look)])
 
 
@@ -64,26 +58,23 @@ def judged(names: list[str], answers: list[Column], verdicts: list[str], stage: 
     """Return the table of the drafted tokens, in which each has the colour of its verdict."""
     if not names:
         return []
-    fates = [{"accepted": "accepted", "REJECTED": "rejected"}.get(verdict, "draft")
-             if stage == VERDICT else "draft" for verdict in verdicts]
+    fates = [verdict if stage == VERDICT and verdict != "not tested" else "draft"
+             for verdict in verdicts]
     colors = ["accepted" if verdict == "accepted" else "" for verdict in verdicts]
+    words = [verdict.upper() if verdict == "rejected" else verdict for verdict in verdicts]
     return table([Column("token", "drafted", names, fates, DRAFT), *answers,
-                  Column("verdict", "verdict", verdicts, colors, VERDICT)], stage, look)
+                  Column("verdict", "verdict", words, colors, VERDICT)], stage, look)
 
 
-def sampled_answers(drafted: list[int], trace: Trace, u: Tensor, look: Look) -> list[Column]:
+def sampled_answers(tests: list[Evidence], look: Look) -> list[Column]:
     """Return the columns of tests by chance."""
-    rows = range(len(drafted))
-    p = [trace.p[i, token].item() for i, token in zip(rows, drafted)]
-    q = [trace.q[i, token].item() for i, token in zip(rows, drafted)]
-    if trace.block is None:
-        tests = [numbers("p/q", [p[i] / q[i] for i in rows], "", TARGET)]
-    else:
-        tests = [numbers("P", trace.block.P[1:].tolist(), "", TARGET),
-                 numbers("h", trace.block.h[1:].tolist(), "", TARGET)]
+    q, p, u, P, h = zip(*tests) if tests else [()] * 5
+    block = any(value is not None for value in P)
+    compared = ([numbers("P", P, "", TARGET), numbers("h", h, "", TARGET)] if block else
+                [numbers("p/q", [p / q for q, p, *_ in tests], "", TARGET)])
     return [numbers("q", q, "draft", DRAFT), bars(q, "draft", DRAFT, look),
             numbers("p", p, "target", TARGET), bars(p, "target", TARGET, look),
-            *tests, numbers("u", u.tolist(), "", TARGET)]
+            *compared, numbers("u", u, "", TARGET)]
 
 
 def greedy_answers(drafted: list[int], trace: Trace, tokenizer: Tokenizer) -> list[Column]:

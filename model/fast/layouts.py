@@ -5,10 +5,10 @@ On many processors nn.Linear is far from that: the library behind it is made for
 rearranges the matrix whenever there is more than one. `model.fast.strips` and `model.fast.onednn`
 rearrange it once.
 
-Which layout a model gets is a matter of preference, in a fixed order with its reasons in README.md
-beside this file. `model.fast.timing` may overrule it, if another is clearly faster here.
+Which layout a model gets is a matter of preference, in the fixed order of `model.fast.preferences`.
+`model.fast.timing` may overrule it, if another is clearly faster here.
 """
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,25 +16,29 @@ import torch
 from torch import Tensor, nn
 
 from model.decoder import Decoder, TiedHead
-from model.fast.onednn import OneDNNLinear, order_for
-from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
-from model.fast.packed import on_intel
-from model.fast.rows import RowHead, RowLinear
+from model.fast.onednn import OneDNNLinear
+from model.fast.preferences import (
+    HEADS,
+    ONEDNN,
+    PLAIN,
+    ROWS,
+    SLABS,
+    STRIPS,
+    MakeLayer,
+    heads_by_preference,
+    layers_by_preference,
+)
+from model.fast.rows import RowLinear
+from model.fast.slabs import SlabLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
-PLAIN, ROWS, STRIPS, ONEDNN = "plain", "rows", "strips", "onednn"
-LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, ONEDNN)
+LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, SLABS, ONEDNN)
 NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, RowLinear: ROWS, StripLinear: STRIPS,
-                                     OneDNNLinear: ONEDNN}
-HEADS = {head.__name__: head
-         for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead, RowHead)}
+                                     SlabLinear: SLABS, OneDNNLinear: ONEDNN}
 OWN_HEAD = "own"
-HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
-LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
 
-MakeLayer = Callable[[Tensor, Tensor | None], nn.Module]
 Choices = MutableMapping[str, str]  # what was chosen, by what it was chosen for
 CHOICES: Choices = {}  # of this process
 
@@ -142,29 +146,6 @@ def outside_too(model: Decoder, layout: str, in_blocks: MakeLayer | None) -> Mak
     return build
 
 
-def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | None]:
-    """Return, by name, what builds the layers of each layout there is here, the preferred first."""
-    shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
-    size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
-    blocks = tokens >= 3 and size >= LARGE
-    if model.dtype == torch.bfloat16:
-        order = [ONEDNN, ROWS, PLAIN, STRIPS] if blocks else [ROWS, PLAIN, ONEDNN, STRIPS]
-    elif model.dtype == torch.float16:
-        order = [ONEDNN, PLAIN, ROWS, STRIPS] if blocks else [PLAIN, ONEDNN, ROWS, STRIPS]
-    elif on_intel():
-        order = [STRIPS, ONEDNN, PLAIN, ROWS] if blocks else [PLAIN, STRIPS, ONEDNN, ROWS]
-    else:
-        order = [ONEDNN, STRIPS, PLAIN, ROWS] if blocks else [STRIPS, ONEDNN, PLAIN, ROWS]
-    builders = {STRIPS: partial(StripLinear, width=32 if on_intel() else 16), PLAIN: None,
-                ROWS: RowLinear, ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
-    try:
-        for n_out, n_in in shapes:
-            order_for(n_out, n_in, model.dtype, tokens)
-    except (AttributeError, RuntimeError):
-        order.remove(ONEDNN)  # no such operator in this PyTorch, or not for this processor or dtype
-    return {name: builders[name] for name in order}
-
-
 @torch.no_grad()
 def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: int,
                   choices: Choices) -> str:
@@ -212,31 +193,3 @@ def choose_head(embedding: Tensor, layout: str, tokens: int, choices: Choices) -
             return HEADS[heads[0]]  # as above
         choices[key] = found
     return HEADS[choices[key]]
-
-
-def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str]:
-    """Return the names of the heads there are here, the preferred one first."""
-    if embedding.dtype == torch.bfloat16:
-        order = [RowHead, TurnedHead, TiedHead, OneTokenHead, ConvolvedHead]
-    elif embedding.dtype == torch.float16:
-        order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
-    elif tokens >= 3 and embedding.nbytes >= LARGE:
-        order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
-    elif on_intel():
-        order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
-    else:
-        order = [OneTokenHead, TurnedHead, TiedHead, ConvolvedHead]
-    if layout == PLAIN:  # it may be trained, converted and moved, so it gets no head that may not
-        order = [head for head in order if head in HEADS_THAT_CAN_BE_TRAINED]
-    return [head.__name__ for head in order if is_there(head, embedding)]
-
-
-def is_there(head: type[TiedHead], embedding: Tensor) -> bool:
-    """Return whether this PyTorch and this processor can compute such a head."""
-    wte = torch.ones(1, embedding.shape[1], dtype=embedding.dtype, device="cpu")
-    try:
-        for n in (1, 2):
-            head()(wte.expand(1, n, -1), wte)
-    except (AttributeError, RuntimeError):  # as above
-        return False
-    return True

@@ -59,15 +59,24 @@ def same_as_alone(target, draft, prompts, budgets, gamma, sampling=GREEDY, eos=N
         for prompt, n, generator in zip(prompts, budgets, seeds(prompts))]
 
 
-def test_the_block_rule_judges_each_text_as_it_would_alone():
-    prompts = [[1, 2, 3], [4], random_prompt(20)]
-    options = {"gamma": 4, "rule": accept_block, "sampling": SAMPLED}
-    found = speculative_batch(TARGET, DRAFT, prompts, 30, generators=seeds(prompts), **options)
-    wanted = [Generation(list(speculative_rounds(TARGET, DRAFT, prompt, 30, generator=generator,
-                                                 **options)), 4)
-              for prompt, generator in zip(prompts, seeds(prompts))]
-    assert [story(g) for g in found] == [story(g) for g in wanted]
-    assert all(r.block for g in found for r in g.rounds)
+@pytest.mark.parametrize("gamma", [1, 2, 4, 8])
+def test_the_block_rule_judges_each_text_as_it_would_alone(gamma):
+    """Texts of several lengths, budgets and ends, in one batch and one after the other."""
+    numbers, ends, kept = random.Random(gamma), set(), 0
+    for at_once, continuous in ((None, False), (2, False), (3, True)):
+        prompts = [random_prompt(numbers.randint(1, 40)) for _ in range(6)]
+        budgets = [0, 1, *(numbers.randint(2, 40) for _ in prompts[2:])]
+        options = {"gamma": gamma, "rule": accept_block, "sampling": SAMPLED, "eos": 3}
+        found = speculative_batch(TARGET, DRAFT, prompts, budgets, generators=seeds(prompts),
+                                  at_once=at_once, continuous=continuous, **options)
+        wanted = [Generation(list(speculative_rounds(TARGET, DRAFT, prompt, n, generator=generator,
+                                                     **options)), gamma)
+                  for prompt, n, generator in zip(prompts, budgets, seeds(prompts))]
+        assert [story(g) for g in found] == [story(g) for g in wanted]
+        assert all(r.block for g in found for r in g.rounds)
+        ends |= {g.finish_reason for g in found}
+        kept += sum(r.accepted == gamma for g in found for r in g.rounds)
+    assert ends == {"eos", "length"} and kept > 0
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, SAMPLED])

@@ -62,8 +62,6 @@ REFUSED = [  # arguments, and words of the one line that says why
     (["--quiet", "--rejected"], "--quiet prints nothing but the text"),
     (["--tree", "4x2", "--rejected"], "--rejected does nothing with --tree"),
     (["--prompts-file", "there", "--rejected"], "--rejected is for one text"),
-    (["--tree", "4x2", "--record", "r.json"], "--record does nothing with --tree"),
-    (["--rule", "block", "--record", "r.json"], "--record shows each token's own test"),
     (["--prompts-file", "there", "--record", "r.json"], "--record is for one text"),
     (["--quiet", "--trace"], "--quiet would silence --trace"),
     (["--quiet", "--mode", "compare"], "--quiet would silence the comparison"),

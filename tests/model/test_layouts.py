@@ -15,25 +15,18 @@ from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 from decoding import autoregressive, speculative_greedy
 from decoding.proof.toys import Spy
 from model import GPT2, GPT2Config
 from model.decoder import TiedHead
-from model.fast import layouts, timing
+from model.fast import preferences, timing
 from model.fast.layouts import (
     CHOICES,
-    HEADS,
     MOST_TOKENS,
-    ONEDNN,
-    PLAIN,
-    ROWS,
-    STRIPS,
-    Layout,
     give_head,
     head_name,
-    heads_by_preference,
-    layers_by_preference,
     layout_for,
     layout_name,
     pack,
@@ -41,7 +34,9 @@ from model.fast.layouts import (
 from model.fast.onednn import OneDNNLinear, alike, order_for, reorder
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.packed import has_kernel
+from model.fast.preferences import ONEDNN, PLAIN, ROWS, SLABS, STRIPS, layers_by_preference
 from model.fast.rows import RowHead, RowLinear
+from model.fast.slabs import SlabLinear
 from model.fast.strips import StripLinear
 from model.fast.timing import sample
 from model.meta import without_memory
@@ -72,7 +67,7 @@ def plain(dtype=torch.float32, seed=0):
 
 
 @pytest.fixture(params=[
-    (STRIPS, TiedHead, 5), (STRIPS, TurnedHead, 5), (ROWS, RowHead, 1),
+    (STRIPS, TiedHead, 5), (STRIPS, TurnedHead, 5), (ROWS, RowHead, 1), (SLABS, TurnedHead, 2),
     *(pytest.param((ONEDNN, ConvolvedHead, rows), marks=needs_onednn)
       for rows in (1, 3, 4, 5, 9, 17)),
     pytest.param((ONEDNN, OneTokenHead, 2), marks=needs_onednn)])
@@ -108,7 +103,8 @@ def test_ids_are_the_same(packed):
 
 
 def test_the_weights_are_kept_once_and_can_be_had_back(packed):
-    kind = {STRIPS: StripLinear, ROWS: RowLinear, ONEDNN: OneDNNLinear}[layout_name(packed)]
+    kind = {STRIPS: StripLinear, ROWS: RowLinear, SLABS: SlabLinear,
+            ONEDNN: OneDNNLinear}[layout_name(packed)]
     assert all(type(layer) is kind for layer in layers(packed))
     want = plain().state_dict()
     assert packed.state_dict().keys() == want.keys()
@@ -148,7 +144,7 @@ def test_onednn_and_pytorch_read_one_memory():
 
 
 @pytest.mark.parametrize("kind", [
-    StripLinear, RowLinear,
+    StripLinear, RowLinear, SlabLinear,
     pytest.param(partial(OneDNNLinear, tokens_per_pass=5), marks=needs_onednn)])
 @pytest.mark.parametrize("n_out", [16, 96])
 def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
@@ -218,37 +214,45 @@ def test_where_there_is_no_other_nothing_is_timed(clock):
     assert clock.now == 0
 
 
-def test_a_model_gets_its_preferred_layout_from_a_busy_machine_and_nothing_is_kept(monkeypatch):
+@pytest.mark.parametrize("intel, want", [
+    (True, (nn.Linear, TiedHead)), (False, (StripLinear, OneTokenHead))])
+def test_a_model_gets_its_preferred_layout_from_a_busy_machine_and_nothing_is_kept(
+        monkeypatch, intel, want):
     choices, busy = {}, itertools.count()
+    monkeypatch.setattr(preferences, "on_intel", lambda: intel)
     monkeypatch.setattr(timing, "seconds_waited", lambda: next(busy))
-    assert layout_for(plain(), "cpu", choices=choices) == preferred(plain())
+    layout = layout_for(plain(), "cpu", choices=choices)
+    layer = layout.layer(torch.ones(96, 8), None) if layout.layer else nn.Linear(8, 96)
+    assert (type(layer), layout.head) == want
     assert choices == {}
     monkeypatch.setattr(timing, "seconds_waited", lambda: 0)
     layout_for(plain(), "cpu", choices=choices)
     assert len(choices) == 2
 
 
-def preferred(gpt2, tokens=5):
-    layers = layers_by_preference(gpt2, tokens)
-    head = heads_by_preference(gpt2.embedding, next(iter(layers)), tokens)[0]
-    return Layout(next(iter(layers.values())), HEADS[head])
+NO_KERNEL = "bfloat16 where the processor has no kernel for it"
 
 
 @pytest.mark.parametrize("intel, dtype, tokens, large, want", [
-    (True, torch.float32, 1, True, [PLAIN, STRIPS, ONEDNN, ROWS]),
-    (True, torch.float32, 5, False, [PLAIN, STRIPS, ONEDNN, ROWS]),
-    (True, torch.float32, 5, True, [STRIPS, ONEDNN, PLAIN, ROWS]),
-    (False, torch.float32, 1, True, [STRIPS, ONEDNN, PLAIN, ROWS]),
-    (False, torch.float32, 5, False, [STRIPS, ONEDNN, PLAIN, ROWS]),
-    (False, torch.float32, 5, True, [ONEDNN, STRIPS, PLAIN, ROWS]),
+    (True, torch.float32, 1, True, [PLAIN, STRIPS, ONEDNN, ROWS, SLABS]),
+    (True, torch.float32, 5, False, [PLAIN, STRIPS, ONEDNN, ROWS, SLABS]),
+    (True, torch.float32, 5, True, [STRIPS, ONEDNN, PLAIN, ROWS, SLABS]),
+    (False, torch.float32, 2, True, [SLABS, STRIPS, ONEDNN, PLAIN, ROWS]),
+    (False, torch.float32, 2, False, [STRIPS, SLABS, ONEDNN, PLAIN, ROWS]),
+    (False, torch.float32, 5, False, [STRIPS, SLABS, ONEDNN, PLAIN, ROWS]),
+    (False, torch.float32, 5, True, [ONEDNN, STRIPS, PLAIN, ROWS, SLABS]),
     (False, torch.bfloat16, 1, True, [ROWS, PLAIN, ONEDNN, STRIPS]),
     (False, torch.bfloat16, 5, True, [ONEDNN, ROWS, PLAIN, STRIPS]),
+    (False, NO_KERNEL, 1, True, [PLAIN, ONEDNN, ROWS, STRIPS]),
     (True, torch.float16, 2, True, [PLAIN, ONEDNN, ROWS, STRIPS])])
 def test_which_layout_is_preferred_is_fixed(monkeypatch, intel, dtype, tokens, large, want):
     """The table of model/fast/README.md."""
-    monkeypatch.setattr(layouts, "on_intel", lambda: intel)
-    monkeypatch.setattr(layouts, "order_for", lambda *sizes: None)
-    monkeypatch.setattr(layouts, "LARGE", 1 if large else 2**40)
+    monkeypatch.setattr(preferences, "on_intel", lambda: intel)
+    kernel = dtype != NO_KERNEL
+    dtype = dtype if kernel else torch.bfloat16
+    monkeypatch.setattr(preferences, "has_kernel", lambda dtype: kernel)
+    monkeypatch.setattr(preferences, "order_for", lambda *sizes: None)
+    monkeypatch.setattr(preferences, "LARGE", 1 if large else 2**40)
     there = layers_by_preference(plain(dtype), tokens)
     assert list(there) == want
     strips = there[STRIPS](torch.ones(96, 8), torch.ones(96))
@@ -309,15 +313,16 @@ def test_onednn_never_has_to_rearrange_the_weight(wanted, dtype):
 @needs_onednn
 @pytest.mark.parametrize("n_out, n_in", [(30, 20), (7, 1), (1, 7), (1280, 64), (256, 64), (50, 96)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("kind", ["strips", 1, 2, 5])
+@pytest.mark.parametrize("kind", [StripLinear, SlabLinear, 1, 2, 5])
 def test_any_matrix_can_be_packed(n_out, n_in, dtype, kind):
-    """The last strip is filled up."""
-    if kind != "strips" and not has_kernel(dtype):
+    """The last strip is filled up, and slabs are as many as divide the inputs."""
+    needed = {StripLinear: True, SlabLinear: dtype == torch.float32}
+    if not needed.get(kind, has_kernel(dtype)):
         return
     generator = torch.Generator().manual_seed(0)
     weight, bias, x = (torch.randn(*shape, generator=generator).to(dtype)
                        for shape in ((n_out, n_in), (n_out,), (2, 70, n_in)))
-    layer = StripLinear(weight, bias) if kind == "strips" else OneDNNLinear(weight, bias, kind)
+    layer = OneDNNLinear(weight, bias, kind) if isinstance(kind, int) else kind(weight, bias)
     assert torch.equal(layer.to_plain(), weight)
     for rows in (1, 2, 3, 5, 8, 33, 70):
         want = torch.nn.functional.linear(*(t.double() for t in (x[:, :rows], weight, bias)))
@@ -443,7 +448,7 @@ def test_a_default_device_does_not_change_what_is_timed(choose):
     with torch.device("meta"):
         layout = layout_for(GPT2(CONFIG), "cpu")
     heads = ["OneTokenHead", "TurnedHead", "TiedHead", "ConvolvedHead"]
-    assert [candidates for candidates, *_ in timed] == [[STRIPS, ONEDNN, PLAIN, ROWS], heads]
+    assert [candidates for candidates, *_ in timed] == [[STRIPS, SLABS, ONEDNN, PLAIN, ROWS], heads]
     assert [device for *_, device in timed] == ["cpu", "cpu"]
     assert isinstance(layout.layer, partial) and layout.head is ConvolvedHead
 

@@ -123,6 +123,15 @@ def links(text):
             if "://" not in link]
 
 
+def test_writing_the_shared_cells_again_changes_nothing(tmp_path, monkeypatch):
+    for path in NOTEBOOKS:
+        shutil.copy(path, tmp_path)
+    monkeypatch.setattr(first_cell, "FOLDER", tmp_path)
+    first_cell.main()
+    for path in NOTEBOOKS:
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+
+
 def test_links_lead_somewhere_and_the_contents_name_every_notebook():
     texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
     for path in NOTEBOOKS:

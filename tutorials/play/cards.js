@@ -1,47 +1,53 @@
-// What a round looks like: a card for each drafted token, the text so far, and both caches.
+// What a round of a chain looks like: a card for each drafted token; the text, and both caches.
 
 import { element, shown } from "./dom.js";
-import { cacheLengths, fateOf } from "./recording.js";
+import { heldBy } from "./recording.js";
 
 const BEFORE = 5; // positions before the round that the caches show
-const MARKS = { accepted: "✓ accepted", rejected: "✗ rejected", "not tested": "– not tested",
+export const MARKS = { accepted: "✓ accepted", rejected: "✗ rejected", "not tested": "– not tested",
   correction: "▲ correction", bonus: "★ bonus" };
 
 // stage 0: drafted, with q. 1: with p. 2: with u and the verdict.
-export function card({ text, q, p, u }, fate, stage) {
+export function card(token, stage) {
+  const { text, q, p, u, verdict, P, h } = token;
   const decided = stage === 2;
-  const tag = decided && fate === "rejected" ? "s" : "span";
+  const block = h !== undefined;
+  const tag = decided && verdict === "rejected" ? "s" : "span";
   const name = element(tag, { class: "token" }, visible(text));
-  const made = element("div", { class: `card ${decided ? fate : "drafted"}` }, name,
+  const made = element("div", { class: `card ${decided ? verdict : "drafted"}` }, name,
     meter("q", q, "draft"));
   if (stage >= 1) made.append(meter("p", p, "target"));
-  if (stage >= 1) made.append(element("div", {}, `p/q = ${shown(p / q)}`));
-  if (decided && fate !== "not tested") made.append(...test(u, p / q));
-  if (decided) made.append(element("b", { class: "fate" }, MARKS[fate]));
+  const compared = block ? [`P = ${shown(P)}`, `h = ${shown(h)}`] : [`p/q = ${shown(p / q)}`];
+  if (stage >= 1) made.append(...compared.map((words) => element("div", {}, words)));
+  if (decided && verdict !== "not tested") made.append(...block ? test(u, h, "h") : test(u, p / q));
+  if (decided) made.append(element("b", { class: "fate" }, MARKS[verdict]));
   return made;
 }
 
-function test(u, ratio) {
+function test(u, limit, name = "p/q") {
   if (typeof u !== "number") {
-    return [element("div", {}, ratio > 0 ? "target’s choice" : "not its choice")];
+    return [element("div", {}, limit > 0 ? "target’s choice" : "not its choice")];
   }
-  return [element("div", {}, `u = ${shown(u)}`), testBar(u, ratio)];
+  const sign = u < limit ? "<" : "≥";
+  return [element("div", {}, `u = ${shown(u)}${name === "h" ? ` ${sign} h` : ""}`),
+    testBar(u, limit, name)];
 }
 
-export function testBar(u, ratio) {
-  return element("div", { class: "tests", role: "img",
-    "aria-label": `u = ${shown(u)}, ${u < ratio ? "below" : "not below"} p/q = ${shown(ratio)}` },
-    element("div", { class: "pass", style: `width:${100 * Math.min(1, ratio)}%` }),
+export function testBar(u, limit, name = "p/q") {
+  return element("div", { class: "tests", role: "img", "aria-label":
+      `u = ${shown(u)}, ${u < limit ? "below" : "not below"} ${name} = ${shown(limit)}` },
+    element("div", { class: "pass", style: `width:${100 * Math.min(1, limit)}%` }),
     element("div", { class: "u", style: `left:${100 * u}%` }));
 }
 
-export function extraCard({ extra, kind, residual }) {
+export function extraCard({ extra, kind, residual, block }) {
   const rest = residual.slice(0, 4).map(({ text, p }) =>
     element("div", { class: "small" }, visible(text), ` ${shown(p)}`));
+  const from = block ? "max(0, Pp−q):" : "max(0, p − q):";
   return element("div", { class: `card ${kind}` },
     element("span", { class: "token" }, visible(extra.text)),
     element("b", { class: "fate" }, MARKS[kind]),
-    rest.length > 0 ? element("div", { class: "small" }, "max(0, p − q):") : "", ...rest);
+    rest.length > 0 ? element("div", { class: "small" }, from) : "", ...rest);
 }
 
 function meter(name, value, whose) {
@@ -59,29 +65,27 @@ export function textOf(tokens) {
     element("span", { class: `in-text ${fate}`, title: fate }, text));
 }
 
-// The last positions before the round, the drafted ones, and what each cache holds of them.
+// The last positions before the round, the drafted tokens, and what each cache holds of them.
 export function cachesTable(before, round, stage) {
   const first = Math.max(0, before.length - BEFORE);
-  const decided = stage === 2;
   const head = [
     ...before.slice(first).map(({ text }) => element("th", { scope: "col" }, visible(text))),
-    ...round.drafted.map(({ text }, i) => {
-      const gone = decided && fateOf(round, i) !== "accepted";
+    ...round.drafted.map(({ text, verdict }) => {
+      const gone = stage === 2 && verdict !== "accepted";
       const name = element(gone ? "s" : "span", {}, visible(text));
       return element("th", { scope: "col", class: "q" }, name);
     })];
-  const last = first + head.length;
-  const row = (name, lengths) => element("tr", {}, element("th", { scope: "row" }, name),
-    ...(lengths === null ? [element("td", { colspan: head.length }, "none")]
-      : Array.from({ length: last - first }, (_, i) => cell(first + i, lengths, stage))));
-  const { target, draft } = cacheLengths(round, before.length);
+  const row = (name, held) => element("tr", {}, element("th", { scope: "row" }, name),
+    ...(held === null ? [element("td", { colspan: head.length }, "none")]
+      : head.map((_, i) => cell(first + i, held, stage))));
+  const { target, draft } = heldBy(round, before.length);
   const title = element("th", { scope: "row" }, first > 0 ? `text, from ${first}` : "text");
   return [element("tr", {}, title, ...head),
     row("target’s cache", target), row("draft’s cache", draft)];
 }
 
-function cell(position, lengths, stage) {
-  if (position < lengths[stage]) return element("td", { class: "held" }, "■");
-  if (stage === 2 && position < lengths[1]) return element("td", { class: "dropped" }, "✗ dropped");
+function cell(position, held, stage) {
+  if (held[stage](position)) return element("td", { class: "held" }, "■");
+  if (stage === 2 && held[1](position)) return element("td", { class: "dropped" }, "✗ dropped");
   return element("td", {}, "");
 }

@@ -3,14 +3,19 @@
 import { element } from "./dom.js";
 import { emitted } from "./loops.js";
 import { NEW_TOKENS } from "./pairrun.js";
-import { fateOf } from "./recording.js";
+
+// What became of the i-th drafted token of a round.
+export function verdictOf({ accepted, kind }, i) {
+  if (i < accepted) return "accepted";
+  return i === accepted && kind === "correction" ? "rejected" : "not tested";
+}
 
 // Elements for the tokens of a run. One that was rejected is struck through, before its correction.
 export function textPieces(rounds, tokenizer) {
   const piece = (tag, fate, id) =>
     element(tag, { class: `in-text ${fate}`, title: fate }, tokenizer.decode([id]));
   return rounds.flatMap((round) => [
-    ...round.drafted.map((id, i) => [fateOf(round, i), id])
+    ...round.drafted.map((id, i) => [verdictOf(round, i), id])
       .filter(([fate]) => fate !== "not tested")
       .map(([fate, id]) => piece(fate === "rejected" ? "s" : "span", fate, id)),
     ...(round.extra === null ? [] : [piece("span", round.kind, round.extra)]),

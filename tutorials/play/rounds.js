@@ -3,20 +3,26 @@
 import { declare } from "./address.js";
 import { card, cachesTable, extraCard, textOf } from "./cards.js";
 import { byId, clamp, element } from "./dom.js";
-import { fateOf, readRecording, textBefore } from "./recording.js";
+import { depthOf, judgedBy, pathOf, readRecording, textBefore } from "./recording.js";
+import { treeOf } from "./tree.js";
+import { about, drafting, reading, verdict } from "./words.js";
 
 const STAGES = ["1 the draft proposes", "2 the target reads", "3 the verdict"];
+const WAYS = { token: "one by one", block: "as a block", tree: "in a tree" };
 
-declare({ gamma: 4, round: 1, stage: 0, predict: 0 });
+declare({ by: "token", gamma: 4, round: 1, stage: 0, predict: 0 });
 
 export class Rounds {
   title = "2 Round by round";
   keys = "→ or space: on, ←: back";
-  guesses = new Map(); // "gamma round" -> how many tokens the class said will stay
+  guesses = new Map(); // round -> how many of its tokens the class said will stay
 
   constructor(change) {
     this.change = change;
     this.keep(JSON.parse(byId("recorded-runs").textContent));
+    byId("rounds-by").addEventListener("change", (event) => {
+      change({ by: event.target.value, round: 1, stage: 0 });
+    });
     byId("rounds-gamma").addEventListener("input", (event) => {
       change({ gamma: this.gammas[event.target.value], round: 1, stage: 0 });
     });
@@ -35,10 +41,18 @@ export class Rounds {
       element("button", { onclick: () => this.goTo(this.state.round, stage) }, title)));
   }
 
-  // Of two recordings with the same gamma the later one counts.
+  // Of two recordings that are judged in the same way, with the same gamma, the later one counts.
   keep(recordings) {
-    this.recordings = new Map(recordings.map((recording) => [recording.gamma, recording]));
-    this.gammas = [...this.recordings.keys()].sort((a, b) => a - b);
+    this.recordings = new Map(); // way to judge -> gamma -> recording
+    for (const by of Object.keys(WAYS)) {
+      const some = recordings.filter((recording) => judgedBy(recording) === by)
+        .sort((a, b) => a.gamma - b.gamma);
+      if (some.length > 0) {
+        this.recordings.set(by, new Map(some.map((recording) => [recording.gamma, recording])));
+      }
+    }
+    byId("rounds-by").replaceChildren(...[...this.recordings.keys()].map((by) =>
+      element("option", { value: by }, WAYS[by])));
     this.guesses.clear();
   }
 
@@ -47,9 +61,11 @@ export class Rounds {
     if (files.length === 0) return;
     try {
       const read = async (file) => readRecording(file.name, await file.text());
-      this.keep(await Promise.all(files.map(read)));
+      const recordings = await Promise.all(files.map(read));
+      this.keep(recordings);
       this.error = "";
-      this.change({ panel: "rounds", gamma: this.gammas[0], round: 1, stage: 0 });
+      this.change({ panel: "rounds", by: judgedBy(recordings[0]), gamma: recordings[0].gamma,
+        round: 1, stage: 0 });
     } catch (error) {
       this.error = error.message;
       this.change({ panel: "rounds" });
@@ -57,32 +73,37 @@ export class Rounds {
   }
 
   prepare(state) {
-    if (!this.recordings.has(state.gamma)) state.gamma = this.gammas[0];
-    const { rounds } = this.recordings.get(state.gamma);
-    state.round = clamp(Math.floor(state.round), 1, rounds.length);
+    if (!this.recordings.has(state.by)) [state.by] = this.recordings.keys();
+    const runs = this.recordings.get(state.by);
+    this.gammas = [...runs.keys()];
+    if (!runs.has(state.gamma)) [state.gamma] = this.gammas;
+    this.run = runs.get(state.gamma);
+    state.round = clamp(Math.floor(state.round), 1, this.run.rounds.length);
     state.stage = clamp(Math.floor(state.stage), 0, STAGES.length - 1);
     state.predict = state.predict ? 1 : 0;
   }
 
   draw(state) {
     this.state = state;
-    const { gamma, round: number, stage, predict } = state;
-    const run = this.recordings.get(gamma);
+    const { round: number, stage } = state;
+    const run = this.run;
     const round = run.rounds[number - 1];
     this.drawControls(run);
     const decided = stage === STAGES.length - 1;
     byId("rounds-text").replaceChildren(...textOf(textBefore(run, decided ? number : number - 1)));
-    const cards = round.drafted.map((token, i) => card(token, fateOf(round, i), stage));
-    if (decided && round.extra !== null) cards.push(extraCard(round));
-    byId("rounds-cards").replaceChildren(...cards);
-    byId("rounds-said").replaceChildren(...this.words(round, stage, predict));
+    byId("rounds-cards").replaceChildren(...round.parents === null ? chainOf(round, stage)
+      : [treeOf(round, stage)]);
+    byId("rounds-said").replaceChildren(...this.words(round));
     const before = textBefore(run, number - 1);
     byId("rounds-caches").replaceChildren(...cachesTable(before, round, stage));
     if (decided) this.scrollText();
   }
 
   drawControls(run) {
-    const { gamma, round, stage, predict } = this.state;
+    const { by, gamma, round, stage, predict } = this.state;
+    for (const way of Object.keys(WAYS)) byId(`rounds-${way}`).hidden = way !== by;
+    byId("rounds-by").value = by;
+    byId("rounds-by").disabled = this.recordings.size === 1;
     const slider = byId("rounds-gamma");
     slider.max = this.gammas.length - 1;
     slider.value = this.gammas.indexOf(gamma);
@@ -100,36 +121,28 @@ export class Rounds {
     });
   }
 
-  words(round, stage, predict) {
-    const k = round.drafted.length;
-    if (k === 0) return ["Nothing is drafted in this round: the target adds the last token alone."];
-    if (stage === 0) return [`The draft has read its own tokens one by one: ${k} small steps.`];
-    const key = `${this.state.gamma} ${this.state.round}`;
-    if (stage === 1) return predict ? this.question(k, key) : [
-      `One pass of the target gives p at all ${k + 1} positions. u is not drawn yet: each token `
-      + "stays with probability min(1, p/q), if all before it do."];
-    const verdict = `${round.accepted} of ${k} stay${fateWords(round)} `;
-    if (!predict || !this.guesses.has(key)) return [verdict];
-    const guess = this.guesses.get(key);
-    return [verdict, element("b", {}, guess === round.accepted ? `You said ${guess}: right.`
-      : `You said ${guess}.`), ` ${this.score()}`];
+  words(round) {
+    const { stage, predict } = this.state;
+    if (round.drafted.length === 0 || stage === 0) return [drafting(round)];
+    if (stage === 1) return predict ? this.question(round) : [reading(round)];
+    if (!predict || !this.guesses.has(round)) return [verdict(round)];
+    const guess = this.guesses.get(round);
+    return [verdict(round), element("b", {}, guess === pathOf(round).length
+      ? `You said ${guess}: right.` : `You said ${guess}.`), ` ${this.score()}`];
   }
 
-  question(k, key) {
-    const choice = (n) => element("button", { "aria-pressed": this.guesses.get(key) === n,
+  question(round) {
+    const choice = (n) => element("button", { "aria-pressed": this.guesses.get(round) === n,
       onclick: () => {
-        this.guesses.set(key, n);
+        this.guesses.set(round, n);
         this.change({ stage: 2 });
       } }, n);
     return [element("b", {}, "How many of them stay? "),
-      ...Array.from({ length: k + 1 }, (_, n) => choice(n)).flatMap((button) => [button, " "])];
+      ...Array.from({ length: depthOf(round) + 1 }, (_, n) => [choice(n), " "]).flat()];
   }
 
   score() {
-    const right = [...this.guesses].filter(([key, guess]) => {
-      const [gamma, number] = key.split(" ").map(Number);
-      return this.recordings.get(gamma).rounds[number - 1].accepted === guess;
-    });
+    const right = [...this.guesses].filter(([round, guess]) => guess === pathOf(round).length);
     return `${right.length} of ${this.guesses.size} right so far.`;
   }
 
@@ -139,10 +152,10 @@ export class Rounds {
   }
 
   arrow(direction) {
-    const { round, stage, gamma } = this.state;
+    const { round, stage } = this.state;
     const last = STAGES.length - 1;
     const at = (round - 1) * STAGES.length + stage + direction;
-    const end = this.recordings.get(gamma).rounds.length * STAGES.length - 1;
+    const end = this.run.rounds.length * STAGES.length - 1;
     const to = clamp(at, 0, end);
     this.goTo(Math.floor(to / STAGES.length) + 1, Math.min(to % STAGES.length, last));
   }
@@ -157,20 +170,7 @@ export class Rounds {
   }
 }
 
-function about({ settings, rounds, prompt, gamma }) {
-  const drafted = rounds.reduce((total, round) => total + round.drafted.length, 0);
-  const accepted = rounds.reduce((total, round) => total + round.accepted, 0);
-  const made = accepted + rounds.filter((round) => round.extra !== null).length;
-  const names = settings.target ? `${settings.target} and ${settings.draft}, ` : "";
-  const how = settings.temperature === 0 ? "greedy" : `temperature ${settings.temperature}`;
-  return `${names}${how}, γ = ${gamma}: ${made} tokens after ${prompt.length} of the prompt, in `
-    + `${rounds.length} passes of the target; ${accepted} of ${drafted} drafted tokens stayed.`;
-}
-
-function fateWords({ kind, drafted, accepted }) {
-  if (kind === "none") return ". The text has ended.";
-  if (kind === "bonus") return ": all. So the target’s last row gives one token more, the bonus.";
-  const untested = drafted.length - accepted - 1;
-  return ". The rejected one is replaced by a draw from max(0, p − q)"
-    + (untested > 0 ? `; ${untested} after it dropped, untested.` : ".");
+function chainOf(round, stage) {
+  const cards = round.drafted.map((token) => card(token, stage));
+  return stage < 2 || round.extra === null ? cards : [...cards, extraCard(round)];
 }

@@ -1,6 +1,6 @@
 """`python -m tutorials.play.store`: make what the page shows of real models, a minute on two cores.
 
-runs.json: a run recorded for each gamma.
+runs.json: a run recorded for each gamma, one by the block rule, and one of trees.
 rows.json: what both models say at each position of a story. The logits of the tokens that one of
 them ranks among its first KEPT, and for some temperatures what all other tokens come to.
 Then join the page again.
@@ -18,7 +18,8 @@ from decoding.sampling import Sampling, to_probs
 from tutorials.play.__main__ import FOLDER
 from weights import load_model, load_tokenizer
 
-GAMMAS = range(1, 9)
+RUNS = [*(["--gamma", str(n)] for n in range(1, 9)), ["--gamma", "4", "--rule", "block"],
+        ["--tree", "4x2"]]
 PROMPT = "Once upon a time"
 OPTIONS = ["--mode", "speculative", "--max-new-tokens", "40", "--temperature", "0.8",
            "--seed", "15", "--quiet"]
@@ -71,12 +72,12 @@ def decoded(id: int, tokenizer) -> str:
 
 
 def runs() -> list[dict]:
-    """Return a recorded run for each gamma: the same prompt, the same seed."""
+    """Return the recorded runs: the same prompt, the same seed."""
     recordings = []
     with tempfile.TemporaryDirectory() as folder:
-        for gamma in GAMMAS:
+        for options in RUNS:
             file = Path(folder) / "run.json"
-            code = main([PROMPT, *OPTIONS, "--gamma", str(gamma), "--record", str(file)])
+            code = main([PROMPT, *OPTIONS, *options, "--record", str(file)])
             assert code == 0
             recordings.append(rounded(json.loads(file.read_text(encoding="utf-8"))))
     return recordings

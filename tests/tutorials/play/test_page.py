@@ -32,7 +32,8 @@ def test_a_panel_is_chosen_by_its_number(visit):
 @pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
 @pytest.mark.parametrize("address", [
     "#rule=redraw&rolls=10000", "#p=1,1,1,1,1,1,1,1&q=2,1,1,1,1,1,1,1",
-    "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rows&position=2&T=2", "#panel=pays",
+    "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rounds&by=block&round=4&stage=2",
+    "#panel=rounds&by=tree&round=9&stage=2", "#panel=rows&position=2&T=2", "#panel=pays",
     "#panel=pair"])
 def test_a_panel_fits(visit, address, width, height):
     page = visit(address)

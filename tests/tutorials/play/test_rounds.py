@@ -1,5 +1,6 @@
 """The second panel of the page: a run, round by round."""
 import json
+import re
 
 import pytest
 
@@ -10,13 +11,25 @@ from tutorials.play.__main__ import PAGE
 pytestmark = pytest.mark.slow
 
 
+WAYS = {"token": ["--gamma", "3"], "block": ["--gamma", "5", "--rule", "block"],
+        "comb": ["--tree", "3x2"], "tree": ["--tree", "2,2,1"]}
+
+
 @pytest.fixture(scope="module")
-def recording(pair, tmp_path_factory):
-    """A file that the program has written, and what is in it."""
-    file = tmp_path_factory.mktemp("recorded") / "run.json"
-    assert main([*map(str, pair), "--mode", "speculative", "--temperature", "1", "--seed", "3",
-                 "--gamma", "3", "--max-new-tokens", "20", "--quiet", "--record", str(file)]) == 0
-    return file, json.loads(file.read_text(encoding="utf-8"))
+def recordings(pair, tmp_path_factory):
+    """Files that the program has written, and what is in each."""
+    def record(way):
+        file = tmp_path_factory.mktemp(way) / "run.json"
+        options = [*WAYS[way], "--temperature", "1", "--seed", "3", "--max-new-tokens", "20"]
+        assert main([*map(str, pair), "--mode", "speculative", *options, "--quiet",
+                     "--record", str(file)]) == 0
+        return file, json.loads(file.read_text(encoding="utf-8"))
+    return {way: record(way) for way in WAYS}
+
+
+@pytest.fixture
+def recording(recordings):
+    return recordings["token"]
 
 
 def drop(page, name, text):
@@ -33,35 +46,81 @@ def check_round(page, recording, number):
     """Compare the verdict of a round, as the page shows it, with the recorded one."""
     round = recording["rounds"][number - 1]
     cards = page.locator("#rounds-cards .card").all_inner_texts()
-    marks = ["accepted" if i < round["accepted"]
-             else "rejected" if (i, round["kind"]) == (round["accepted"], "correction")
-             else "not tested" for i in range(len(round["drafted"]))]
+    marks = [token["verdict"] for token in round["drafted"]]
     marks += [round["kind"]] if round["extra"] else []
     assert len(cards) == len(marks)
     for card, mark in zip(cards, marks):
         assert mark in card
     assert page.locator("#rounds-cards s").count() == marks.count("rejected")
     for token, card, mark in zip(round["drafted"], cards, marks):
-        assert f"q {token['q']:.2f}" in card or token["q"] < 0.00995
-        assert f"p {token['p']:.2f}" in card or token["p"] < 0.00995
-        assert ("u = " in card) == (mark != "not tested")
+        names = [] if round["parents"] and mark != "not tested" else ["q", "p"]
+        for name in names + ["P", "h"] * round["block"]:
+            equals = " = " if name in "Ph" else " "
+            assert f"{name}{equals}{token[name]:.2f}" in card or token[name] < 0.00995
+        assert bool(re.search(r"\bu (= )?\d", card)) == (mark != "not tested")
+        if round["block"]:
+            sign = "<" if token["u"] < token["h"] else "≥"
+            assert f"{token['u']:.2f} {sign} h" in card or token["u"] < 0.00995
+    assert page.locator("#rounds-said").inner_text().startswith(
+        f"{marks.count('accepted')} of {len(round['drafted'])} stay" if round["drafted"]
+        else "Nothing is drafted")
+
+
+def check_tree(page, round):
+    """Each candidate below its parent, siblings side by side, none upon another; lines say so."""
+    boxes = [node.bounding_box() for node in page.locator(".tree .node").all()]
+    corners = [(box["x"], box["y"]) for box in boxes]
+    parents, path = [*round["parents"]], []
+    for i, token in enumerate(round["drafted"]):
+        path += [i] if token["verdict"] == "accepted" else []
+    assert [parents[i] for i in path] == [-1, *path][:len(path)]
+    if round["extra"]:
+        parents.append([-1, *path][-1])
+    assert len(boxes) == len(parents) and len(set(corners)) == len(corners)
+    row = boxes[0]["height"] + 14
+    for i, parent in enumerate(parents):
+        below = corners[parent][1] + row if parent >= 0 else corners[0][1]
+        assert corners[i][1] == pytest.approx(below, abs=0.6)
+        siblings = [j for j in range(i) if parents[j] == parent]
+        if siblings:
+            assert corners[i][0] > max(corners[j][0] for j in siblings)
+        elif parent >= 0 and i < len(round["drafted"]):
+            assert corners[i][0] == pytest.approx(corners[parent][0], abs=0.6)
+    elbows = [line.bounding_box() for line in page.locator(".branch.elbow").all()]
+    ends = [(line["x"] + line["width"], line["y"] + line["height"]) for line in elbows]
+    wanted = [(x + 26, y) for (x, y), parent in zip(corners, parents) if parent >= 0]
+    assert len(ends) == len(wanted)
+    for place in wanted:
+        assert any(end == pytest.approx(place, abs=6) for end in ends)
+    starts = [(line["x"], line["y"]) for line in page.locator(".branch.stem").element_handles()
+              for line in [line.bounding_box()]]
+    for parent in set(parents) - {-1}:
+        foot = corners[parent][0] + 26, corners[parent][1] + boxes[0]["height"]
+        assert sum(start == pytest.approx(foot, abs=6) for start in starts) == parents.count(parent)
+    taken = [i for i in path if parents[i] >= 0]
+    assert page.locator(".branch.elbow.accepted").count() == len(taken)
 
 
 @needs_a_browser
-def test_a_dropped_recording_is_shown_to_its_end(visit, recording):
-    file, run = recording
+@pytest.mark.parametrize("way", WAYS)
+def test_a_dropped_recording_is_shown_to_its_end(visit, recordings, way):
+    file, run = recordings[way]
     page = visit()
     drop(page, file.name, file.read_text(encoding="utf-8"))
     page.get_by_text(f"round 1 of {len(run['rounds'])}").wait_for()
-    for number in range(1, len(run["rounds"]) + 1):
+    assert page.locator("#rounds .lead:visible").count() == 1
+    for number, round in enumerate(run["rounds"], start=1):
         assert f"round={number}&" in state(page).replace("#", "&") + "&" or number == 1
         page.keyboard.press(" ")
         page.keyboard.press("ArrowRight")  # draft, target, verdict
         check_round(page, run, number)
+        if round["parents"]:
+            check_tree(page, round)
+        check_caches(page, round)
         page.keyboard.press(" ")
     words = [token["text"] for token in run["prompt"]]
     for round in run["rounds"]:
-        words += [token["text"] for token in round["drafted"][: round["accepted"]]]
+        words += [token["text"] for token in round["drafted"] if token["verdict"] == "accepted"]
         words += [round["extra"]["text"]] if round["extra"] else []
     assert page.locator("#rounds-text").text_content() == "".join(words)
 
@@ -77,10 +136,11 @@ def test_a_recording_can_be_chosen_too(visit, recording):
 @needs_a_browser
 @pytest.mark.parametrize("text, words", [
     ("no JSON", "run.json is no recording"), ("null", "run.json is no recording"),
-    ('{"recording": 1, "rounds": [{}], "prompt": [], "gamma": 1, "settings": {}}',
+    ('{"recording": 2, "rounds": [{}], "prompt": [], "gamma": 1, "settings": {}}',
      "run.json is no recording"),
-    ('{"recording": 1, "rounds": []}', "run.json is no recording"),
-    ('{"recording": 7, "rounds": []}', "recording of version 7, but this page reads version 1"),
+    ('{"recording": 2, "rounds": []}', "run.json is no recording"),
+    ('{"recording": 1, "rounds": []}', "recording of version 1, but this page reads version 2"),
+    ('{"recording": 7, "rounds": []}', "recording of version 7, but this page reads version 2"),
 ])
 def test_what_is_no_recording_is_said_in_one_sentence(visit, text, words):
     page = visit("#panel=rounds&gamma=2&round=3")
@@ -89,6 +149,77 @@ def test_what_is_no_recording_is_said_in_one_sentence(visit, text, words):
     said = page.locator("#rounds-about").inner_text()
     assert words in said and said.count(". ") == 0
     assert page.locator("#rounds-number").inner_text().startswith("round 3 of")  # nothing is lost
+
+
+SPOILT = {
+    "parents": [[], [-1], "x", 3, [0] * 6, [-1, 0, 1, 2, 3, 4], [-1, 0, 1, -1, 0, 9]],
+    "kind": ["none", "x", None], "extra": [None, 3, {}], "block": [None, True],
+    "drafted": [None, [], [3]], "residual": [None, [{"id": 1, "text": "a"}]],
+    "target_cache": [None, [1], [-1, 2]], "draft_cache": [3, [1, 2, 3]]}
+OF_A_TOKEN = {"q": [None, -1, "1"], "p": [None, "x"], "u": ["x", -1], "text": [3],
+              "verdict": [None, "bonus", "rejected", "not tested"]}
+
+
+@needs_a_browser
+def test_a_damaged_recording_is_refused_in_one_sentence(visit, recordings):
+    """Of a comb: a wrong parent, a sibling that is lost, a path that is none, and the rest."""
+    text = recordings["comb"][0].read_text(encoding="utf-8")
+    page = visit("#panel=rounds&gamma=2&round=3")
+
+    def spoil(number, change):
+        run = json.loads(text)
+        change(next(round for round in run["rounds"] if round["parents"] and all(
+            token["verdict"] == "accepted" for token in round["drafted"][:2])))
+        drop(page, f"run{number}.json", json.dumps(run))
+        page.get_by_text(f"run{number}.json is no recording; ").wait_for()
+
+    changes = [lambda round, pair=(field, value): round.update([pair])
+               for field, values in SPOILT.items() for value in values]
+    changes += [lambda round, pair=(field, value): round["drafted"][0].update([pair])
+                for field, values in OF_A_TOKEN.items() for value in values]
+    changes += [lambda round: round["parents"].pop(), lambda round: round["drafted"].pop()]
+    for number, change in enumerate(changes):
+        spoil(number, change)
+    assert page.locator("#rounds-number").inner_text().startswith("round 3 of")
+
+
+@needs_a_browser
+def test_the_way_to_judge_is_chosen_and_stands_in_the_address(visit):
+    page = visit("#panel=rounds&by=constructor")
+    for way, words in (("block", "block rule, γ = 4"), ("tree", "tree 4x2"), ("token", "γ = 4")):
+        page.locator("#rounds-by").select_option(way)
+        assert words in page.locator("#rounds-about").inner_text()
+        assert f"by={way}" in state(page) or way == "token"
+        assert page.locator(f"#rounds-{way}").is_visible()
+        again = visit(state(page))
+        assert again.locator("#rounds-about").inner_text() == page.locator(
+            "#rounds-about").inner_text()
+
+
+@needs_a_browser
+def test_the_class_predicts_the_path_of_a_tree(visit):
+    """From none to as many tokens as there are positions; nothing gives the verdict away."""
+    page = visit("#panel=rounds&by=tree&round=5&stage=1&predict=1")
+    cards = page.locator("#rounds-cards .card").all_inner_texts()
+    assert len(cards) == 8 and all("q " in card and "p " in card for card in cards)
+    assert not any("u " in card or "accepted" in card for card in cards)
+    assert page.locator(".branch.accepted").count() == 0
+    buttons = page.locator("#rounds-said").get_by_role("button")
+    assert buttons.all_inner_texts() == ["0", "1", "2", "3", "4"]
+    buttons.nth(2).click()
+    assert "2 of 8 stay" in page.locator("#rounds-said").inner_text()
+    assert "You said 2: right. 1 of 1" in page.locator("#rounds-said").inner_text()
+
+
+@needs_a_browser
+def test_a_candidate_says_to_a_screen_reader_whose_child_it_is(visit):
+    page = visit("#panel=rounds&by=tree&round=5&stage=2")
+    nodes = page.get_by_role("list", name="the candidates").get_by_role("listitem")
+    names = [node.get_attribute("aria-label").split(", ") for node in nodes.all()]
+    assert [name[0] for name in names] == [f"candidate {name}" for name in (
+        "1", "1.1", "1.1.1", "1.1.1.1", "2", "1.2", "1.1.2", "1.1.1.2")] + ["bonus"]
+    assert [name[-1] for name in names[:6]] == ["accepted", "rejected", "not tested", "not tested",
+                                                "not tested", "accepted"]
 
 
 @needs_a_browser
@@ -111,13 +242,33 @@ def test_the_class_predicts_before_u_and_the_verdict_are_shown(visit):
     assert ("You said 0: right. 1 of 1" if stay == 0 else "You said 0. 0 of 1") in said
 
 
+def check_caches(page, round):
+    """As many boxes are full, and dropped, as the recorded lengths say; the path is what is kept.
+
+    The last token of a path is not in the cache if it ends the text.
+    """
+    tokens = round["drafted"]
+    kept = [i for i, token in enumerate(tokens) if token["verdict"] == "accepted"]
+    for row, cache in ((2, "target_cache"), (3, "draft_cache")):
+        cells = page.locator(f"#rounds-caches tr:nth-child({row}) td")
+        dropped = [i for i, name in enumerate(cells.evaluate_all(
+            "cells => cells.map((cell) => cell.className)")) if name == "dropped"]
+        before, after = round[cache]
+        assert len(dropped) == before - after
+        if cache == "target_cache" and round["extra"]:
+            first = cells.count() - len(tokens)
+            assert dropped == [first + i for i in range(len(tokens)) if i not in kept]
+
+
 @needs_a_browser
 def test_both_caches_follow_the_rewind(visit):
-    """As many boxes are full, and dropped, as the recorded lengths say."""
-    run = json.loads((PAGE.parent / "play" / "runs.json").read_text(encoding="utf-8"))[3]
-    for number, round in enumerate(run["rounds"][:4], start=1):
-        page = visit(f"#panel=rounds&round={number}&stage=2")
-        for row, cache in ((1, "target_cache"), (2, "draft_cache")):
-            cells = page.locator(f"#rounds-caches tr:nth-child({row + 1})")
-            before, after = round[cache]
-            assert cells.locator(".dropped").count() == before - after
+    runs = json.loads((PAGE.parent / "play" / "runs.json").read_text(encoding="utf-8"))
+    for number, round in enumerate(runs[3]["rounds"][:4], start=1):
+        check_caches(visit(f"#panel=rounds&round={number}&stage=2"), round)
+    trees = runs[-1]["rounds"]
+    by_sibling = [number for number, round in enumerate(trees, start=1) if round["kind"] == "bonus"
+                  and [token["verdict"] for token in round["drafted"]][:2] == [
+                      "accepted", "rejected"]]
+    for number in by_sibling:
+        check_caches(visit(f"#panel=rounds&by=tree&round={number}&stage=2"), trees[number - 1])
+    assert by_sibling
