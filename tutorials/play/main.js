@@ -1,9 +1,13 @@
 // The page: one panel at a time, the address, and the presenter's keys.
 
 import { readAddress, writeAddress } from "./address.js";
+import { Tokenizer } from "./bpe.js";
 import { outcome, RULES } from "./dice.js";
 import { Die } from "./die.js";
 import { byId, element } from "./dom.js";
+import { TorchGenerator } from "./mersenne.js";
+import { Pair } from "./pair.js";
+import { idsOf } from "./pairwords.js";
 import { Pays } from "./pays.js";
 import { Rounds } from "./rounds.js";
 import { Rows } from "./rows.js";
@@ -11,6 +15,9 @@ import { break_even, expected_speedup } from "./theory.js";
 
 const panels = {
   die: new Die(change), rounds: new Rounds(change), rows: new Rows(change), pays: new Pays(change),
+  pair: new Pair(change, (recording) => {
+    panels.rounds.load([new File([JSON.stringify(recording)], "run.json")]);
+  }),
 };
 let state = readAddress();
 
@@ -58,4 +65,6 @@ addEventListener("hashchange", () => {
 show();
 
 // For the browser's console, and for the tests.
-globalThis.play = { break_even, expected_speedup, outcome, panels, RULES };
+globalThis.play = {
+  break_even, expected_speedup, idsOf, outcome, panels, RULES, Tokenizer, TorchGenerator,
+};

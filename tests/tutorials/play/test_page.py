@@ -21,10 +21,10 @@ def test_the_page_needs_no_network():
 @needs_a_browser
 def test_a_panel_is_chosen_by_its_number(visit):
     page = visit()
-    for number, name in enumerate(["die", "rounds", "rows", "pays"], start=1):
+    panels = ["die", "rounds", "rows", "pays", "pair"]
+    for number, name in enumerate(panels, start=1):
         page.keyboard.press(str(number))
-        visible = [panel for panel in ("die", "rounds", "rows", "pays")
-                   if page.locator(f"#{panel}").is_visible()]
+        visible = [panel for panel in panels if page.locator(f"#{panel}").is_visible()]
         assert visible == [name]
 
 
@@ -33,7 +33,8 @@ def test_a_panel_is_chosen_by_its_number(visit):
 @pytest.mark.parametrize("address", [
     "#rule=redraw&rolls=10000", "#p=1,1,1,1,1,1,1,1&q=2,1,1,1,1,1,1,1",
     "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rounds&by=block&round=4&stage=2",
-    "#panel=rounds&by=tree&round=9&stage=2", "#panel=rows&position=2&T=2", "#panel=pays"])
+    "#panel=rounds&by=tree&round=9&stage=2", "#panel=rows&position=2&T=2", "#panel=pays",
+    "#panel=pair"])
 def test_a_panel_fits(visit, address, width, height):
     page = visit(address)
     page.set_viewport_size({"width": width, "height": height})
