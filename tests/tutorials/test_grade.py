@@ -156,13 +156,34 @@ CHANGES = {  # what is changed in the project's own page one: which checks notic
     "the plain loop": ("min(gamma, end - L - 1)", "0", {"passes of the target", "caches"}, ""),
     "redrawn from p": ("(p[n] - q[n]).clamp(min=0) if n < k else p[n]", "p[n]",
                        {"distribution", "temperature"}, "a rejected token is redrawn from p"),
-    "less or equal": ("p.device) < (p[n]", "p.device) <= (p[n]", {"impossible token"}, ""),
-    "no temperature": (" / temperature)", ")", {"temperature"}, ""),
+    "less or equal": ("p.device) < (p[n]", "p.device) <= (p[n]", {"impossible token"},
+                      "if p = 0 and u = 0"),
+    "no temperature": (" / temperature)", ")", {"temperature"},
+                       "gamma = 2, temperature = 0.5: the text ("),
     "one too many": ("end = list(prompt), len(prompt)", "end = list(prompt), 1 + len(prompt)",
                      {"lengths", "distribution", "impossible token", "temperature",
-                      "passes of the target", "caches"}, ""),
+                      "passes of the target", "caches"},
+                     "prompt [0], max_new_tokens = 0, gamma = 0: 2 tokens that begin with the "
+                     "prompt instead of 1"),
     "no cache": ("cache.truncate(min(cache.length, len(tokens) - 1))", "cache.truncate(0)",
-                 {"caches"}, "at most 5"),
+                 {"caches"}, "tokens read again instead of 0"),
+    "the draft reads one again": (
+        "cache.truncate(min(cache.length, len(tokens) - 1))",
+        "cache.truncate(min(cache.length, len(tokens) - (2 if cache is draft_cache else 1)))",
+        {"caches"}, "the draft, gamma = 4: "),
+    "the target reads one again": (
+        "cache.truncate(min(cache.length, len(tokens) - 1))",
+        "cache.truncate(min(cache.length, len(tokens) - (2 if cache is target_cache else 1)))",
+        {"caches"}, "the target, gamma = 4: "),
+    "temperature of the target alone": (
+        "/ temperature)", "/ (temperature if model is target else 1))", {"temperature"},
+        "it is the temperature of both models"),
+    "a greedy draft": ("draw(q[-1][None], generator).tolist()", "[q[-1].argmax().item()]",
+                       {"distribution", "temperature"}, "the draft proposes its favourite"),
+    "a forgetful draft": ("tokens[cache.length:]]", "tokens[cache.length:][-1:] if model is draft "
+                          "and len(tokens) - cache.length == 2 and cache.length else "
+                          "tokens[cache.length:]]", {"passes of the target"},
+                          "the draft does not read its own last proposal"),
 }
 
 
