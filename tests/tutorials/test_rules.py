@@ -98,14 +98,15 @@ def with_test(test):
 
 @pytest.mark.parametrize("test", [
     lambda u, ratio: u <= ratio, lambda u, ratio: ratio >= u, lambda u, ratio: ~(u > ratio),
-    lambda u, ratio: 1 - u >= 1 - ratio])
+    lambda u, ratio: 1 - u >= 1 - ratio, lambda u, ratio: u.log() <= ratio.log()])
 def test_less_or_equal_is_caught_however_it_is_written(test, capsys):
     assert e03.check_my_rule(with_test(test)) == WRONG
     assert "if p = 0 and u = 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("test", [
-    lambda u, ratio: u.log() < ratio.log(), lambda u, ratio: torch.log(u) < ratio.log(),
+    lambda u, ratio: -u.log() > -ratio.log(), lambda u, ratio: u.log().log() < ratio,
+    lambda u, ratio: u.log() < u, lambda u, ratio: u.log() < u.log(),
     lambda u, ratio: float(u) < ratio, lambda u, ratio: u < u.flip(0),
     lambda u, ratio: u**2 < ratio, lambda u, ratio: u < 2 * u, lambda u, ratio: 1 / u > 1 / ratio,
     lambda u, ratio: torch.minimum(u, ratio) < ratio,
