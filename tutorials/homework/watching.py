@@ -12,7 +12,8 @@ class RowsDrawnFrom:
     """A generator that keeps the rows it is asked to draw from."""
 
     def __init__(self) -> None:
-        self.generator, self.rows = torch.Generator().manual_seed(0), []
+        self.generator = torch.Generator().manual_seed(0)
+        self.rows: list[Tensor] = []
 
     def draw(self, probs: Tensor) -> Tensor:
         self.rows += probs.double().reshape(-1, probs.shape[-1])
@@ -32,7 +33,8 @@ class Reader:
 
     def __init__(self, model: HashModel) -> None:
         self.model, self.config, self.new_cache = model, model.config, model.new_cache
-        self.again, self.texts = 0, []
+        self.again = 0
+        self.texts: list[list[int]] = []
 
     @property
     def passes(self) -> int:
