@@ -87,6 +87,20 @@ def describe(value: Any, other: Any = None) -> str:
     return str(rounded(value)) if is_numeric(value) else repr(value)
 
 
+def instead(got: Any, expected: Any) -> str:
+    """Return in words how two answers differ: strings, or distributions {text: probability}."""
+    if not isinstance(expected, dict):
+        return f"{got} instead of {expected}"
+    text = max({**got, **expected}, key=lambda key: gap(got, expected, key))
+    if text not in expected:
+        return f"the text {text} came out, which is impossible"
+    if text not in got:
+        return f"the text {text} cannot come out; its probability is {expected[text]:.3g}"
+    found, wanted = (f"{texts[text]:.{3 if gap(got, expected, text) > 1e-3 else 9}g}"
+                     for texts in (got, expected))
+    return f"the text {text} came out with probability {found} instead of {wanted}"
+
+
 def gap(a: dict, b: dict, key: Any) -> float:
     """Return how far two dictionaries differ at a key; inf where only one of them has it."""
     try:

@@ -1,7 +1,9 @@
 """Grades a notebook, a file of answers, or homework: python -m tutorials.grade FILE_OR_NOTEBOOK
 
-A file of answers defines functions with the names of exercises; the exercises of every notebook
-from which it answers one are graded. A file that defines `speculative_sampling` is homework.
+A notebook is graded on its own exercises: those it imports, as in `from tutorials.exercises import
+e04`. A file of answers defines functions with the names of exercises; the exercises of every
+notebook from which it answers one are graded. A Python file that defines `speculative_sampling`
+itself is homework.
 """
 import ast
 import contextlib
@@ -9,6 +11,7 @@ import importlib
 import io
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +24,8 @@ from weights.terminal import tell
 EXERCISES = Path(__file__).parent / "exercises"
 PROGRAM = "python -m tutorials.grade"
 HOMEWORK = "speculative_sampling"
+DEFINITIONS = ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef
+ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,7 +42,7 @@ def run(argv: list[str] | None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     options = parser.parse_args(argv)
     rows: list[dict[str, str]] = []
-    for row in graded(read_answers(Path(options.file)), options.seed):
+    for row in grades(Path(options.file), options.seed):
         rows.append(row)
         if options.json:
             tell(f"{row['exercise']} {row['name']}")  # what is done so far
@@ -54,30 +59,71 @@ def run(argv: list[str] | None) -> int:
     return 0 if correct == len(rows) else 1
 
 
-def read_answers(path: Path) -> dict[str, Any]:
-    """Return what a file defines. Raises ValueError if it cannot be read or run.
+def grades(path: Path, seed: int | None) -> Iterator[dict[str, str]]:
+    """Yield one row for each exercise of a notebook or file, or for each check of homework."""
+    if path.suffix == ".ipynb":
+        with told(path):
+            trees = cells(path)
+            answers = answers_of(trees, path)
+        return graded(answers, notebooks_asked(trees), seed)
+    with told(path):
+        answers = {"__name__": path.stem}
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), answers)
+    if getattr(answers.get(HOMEWORK), "__module__", None) == path.stem:  # not only imported
+        return graded_homework(answers[HOMEWORK], seed)
+    return graded(answers, {notebook for notebook, name, _ in exercises()
+                            if callable(answers.get(name))}, seed)
 
-    Of a notebook only imports, functions and classes are run: the rest would take minutes.
-    """
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Keep what a file prints off the table. Raises ValueError if it cannot be read or run."""
     try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".ipynb":
-            text = "\n".join(definitions("".join(cell["source"]))
-                             for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
-        names: dict[str, Any] = {"__name__": path.stem}
         with contextlib.redirect_stdout(sys.stderr):
-            exec(compile(text, str(path), "exec"), names)
+            yield
     except (Exception, SystemExit) as error:  # a learner's file may raise anything
         raise ValueError(f"cannot read {path}: {type(error).__name__}: {error}") from None
-    return names
 
 
-def definitions(source: str) -> str:
-    """Return the imports, functions and classes of a cell."""
-    lines = ["" if line[:1] in ("%", "!") else line for line in source.split("\n")]
-    tree = ast.parse("\n".join(lines))
-    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    return "\n".join(ast.unparse(node) for node in tree.body if isinstance(node, kinds))
+def cells(path: Path) -> list[ast.Module]:
+    """Return the code cells of a notebook."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    sources = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    return [ast.parse(re.sub(r"^[%!].*$", "", source, flags=re.MULTILINE)) for source in sources]
+
+
+def notebooks_asked(trees: list[ast.Module]) -> set[str]:
+    """Return the numbers of the notebooks whose exercises are imported, as in {"04"}."""
+    return {name.name[1:] for tree in trees for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module == "tutorials.exercises"
+            for name in node.names}
+
+
+def answers_of(trees: list[ast.Module], path: Path) -> dict[str, Any]:
+    """Run the imports, functions and classes of a notebook; all of it would take minutes.
+
+    In a cell that answers an exercise assignments are run, too: an answer may be a lambda, or use a
+    constant. What needs something that was not run is passed over.
+    """
+    asked = notebooks_asked(trees)
+    wanted = {name for notebook, name, _ in exercises() if notebook in asked}
+    answers: dict[str, Any] = {"__name__": path.stem}
+    for tree in trees:
+        answered = any(wanted & set(names(node)) for node in tree.body)
+        for node in tree.body:
+            if isinstance(node, DEFINITIONS) or (answered and isinstance(node, ASSIGNMENTS)):
+                with contextlib.suppress(NameError):
+                    exec(compile(ast.Module([node], []), path.stem, "exec"), answers)
+    return answers
+
+
+def names(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement defines or assigns."""
+    if isinstance(node, ast.FunctionDef):
+        yield node.name
+    elif isinstance(node, ASSIGNMENTS):
+        yield from (part.id for part in ast.walk(node)
+                    if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
 
 
 def exercises() -> Iterator[tuple[str, str, Callable]]:
@@ -90,19 +136,21 @@ def exercises() -> Iterator[tuple[str, str, Callable]]:
                 yield path.stem[1:], node.name.removeprefix("check_"), getattr(module, node.name)
 
 
-def graded(answers: dict[str, Any], seed: int | None) -> Iterator[dict[str, str]]:
-    """Yield one row for each exercise: its number, its name, the grade, and what the check said."""
-    if HOMEWORK in answers:
-        from tutorials.homework.judge import checks
+def graded_homework(function: Any, seed: int | None) -> Iterator[dict[str, str]]:
+    """Yield one row for each check of homework."""
+    from tutorials.homework.judge import checks
 
-        for number, (name, check) in enumerate(checks(seed), 1):
-            yield graded_row(f"H.{number}", name, partial(check, answers[HOMEWORK]))
-        return
-    known = list(exercises())
-    notebooks = {notebook for notebook, name, _ in known if callable(answers.get(name))}
-    for notebook in sorted(notebooks):
-        here = [(name, check) for other, name, check in known if other == notebook]
-        for number, (name, check) in enumerate(here, 1):
+    for number, (name, check) in enumerate(checks(seed), 1):
+        yield graded_row(f"H.{number}", name, partial(check, function))
+
+
+def graded(answers: dict[str, Any], notebooks: set[str],
+           seed: int | None) -> Iterator[dict[str, str]]:
+    """Yield one row for each exercise of some notebooks: number, name, grade, and what was said."""
+    for notebook, group in itertools.groupby(exercises(), key=lambda exercise: exercise[0]):
+        if notebook not in notebooks:
+            continue
+        for number, (_, name, check) in enumerate(group, 1):
             exercise = f"{int(notebook)}.{number}"
             if name not in answers:
                 yield {"exercise": exercise, "name": name, "grade": "not answered yet", "said": ""}

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from decoding.proof.uniforms import CannotFollow
-from tutorials.comparing import describe, difference, same_number
+from tutorials.comparing import describe, difference, instead, same_number
 
 CORRECT, WRONG, UNANSWERED = "correct", "wrong", "not answered yet"
 
@@ -32,7 +32,8 @@ def blank():
 
 
 def check(mine: Any, truth: Callable, cases: Iterable[tuple], close: float = 1e-6,
-          known: Iterable[Mistake] = (), given: Callable = blank, of: Any = None) -> str:
+          known: Iterable[Mistake] = (), given: Callable = blank, of: Any = None,
+          at: Callable[..., str] | None = None, last: Callable[[], str] = str) -> str:
     """Grade `mine` against `truth`: print and return "correct", "wrong" or "not answered yet".
 
     An answer is a number, a tensor or a list of numbers, a dictionary of those, or anything else
@@ -42,6 +43,8 @@ def check(mine: Any, truth: Callable, cases: Iterable[tuple], close: float = 1e-
     known: mistakes to compare a wrong answer with.
     given: what the notebook puts in the answer's place.
     of: the learner's own function, where `mine` is made of it.
+    at: puts a case into words, where it is no call that a learner would write.
+    last: asked when all cases are right: a sentence about what is wrong all the same, or "".
     """
     cases = list(cases)
     if untouched(mine if of is None else of, given):
@@ -54,8 +57,10 @@ def check(mine: Any, truth: Callable, cases: Iterable[tuple], close: float = 1e-
         except CannotFollow as error:
             return grade(WRONG, str(error))
         except Exception as error:  # a learner's function may raise anything
-            complaint = f"raises   {type(error).__name__}: {error}"
-            return wrong(mine, case, complaint, expected)
+            raised = f"{type(error).__name__}: {error}"
+            if at:
+                return grade(WRONG, f"{at(*case)}: raises {raised}")
+            return wrong(mine, case, f"raises   {raised}", expected)
         try:
             if difference(got, expected) <= close:
                 continue
@@ -64,8 +69,12 @@ def check(mine: Any, truth: Callable, cases: Iterable[tuple], close: float = 1e-
             complaint, got = str(error), None
         if mistake := find(known, mine, cases):
             return grade(WRONG, sentence(mistake))
+        if at:
+            complaint = complaint if got is None else instead(got, expected)
+            return grade(WRONG, f"{at(*case)}: {complaint}")
         return wrong(mine, case, complaint, expected, got)
-    return grade(CORRECT)
+    complaint = last()
+    return grade(WRONG, complaint) if complaint else grade(CORRECT)
 
 
 def untouched(mine: Any, given: Callable) -> bool:

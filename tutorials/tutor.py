@@ -7,12 +7,15 @@ from typing import Any
 import numpy
 import torch
 
-from decoding.acceptance import Acceptance
+from decoding.acceptance import Acceptance, accept_sampled
 from decoding.proof import mistakes, more_mistakes
 from decoding.proof.distributions import Texts, by_definition, by_enumeration
+from decoding.proof.enumerate import distribution_of
 from decoding.proof.toys import HashModel
 from decoding.proof.uniforms import CannotFollow
+from decoding.random import draw
 from tutorials.grading import Mistake, blank, check
+from tutorials.slips import SLIPS
 
 RULES = [
     Mistake(mistakes.redraw_from_p, "a rejected token is redrawn from p",
@@ -28,7 +31,7 @@ RULES = [
     Mistake(mistakes.one_uniform_for_all, "one random number serves all tests of a round",
             "6 Exhibit 7. One random number for the tests of a round"),
     Mistake(mistakes.count_all_passed, "tests that were passed after the first rejection count, "
-            "too", "6 What each test is blind to"),
+            "too", "3 The rule as code"),
     Mistake(mistakes.ratio_upside_down, "u is compared with q/p in place of p/q", "3 The rule"),
     Mistake(mistakes.less_or_equal, "a token is kept at u <= p/q: if p = 0 and u = 0, that keeps "
             "what the target never writes", "6 Exhibit 10. Less, or equal"),
@@ -49,7 +52,9 @@ RANDOMNESS = ("the rule must take all its randomness from `uniform` and `draw`, 
               "`generator`: the check follows every way these two can go")
 
 
-TARGETS: dict[str, tuple[int, ...]] = {"three tokens": (), "token 2 is impossible": (2,)}
+TARGETS: dict[str, tuple[int, ...]] = {
+    "texts of three tokens": (),
+    "texts of three tokens, of a target that never writes token 2": (2,)}
 
 
 def check_rule(answer: Any, seed: int | None = None, given: Callable = blank) -> str:
@@ -68,9 +73,31 @@ def check_rule(answer: Any, seed: int | None = None, given: Callable = blank) ->
 
     known = [mistake._replace(answer=lambda target, gamma, rule=mistake.answer:
                               texts_of_a_mistake(rule, models, target, gamma))
-             for mistake in RULES]
+             for mistake in RULES + SLIPS]
     cases = [(target, gamma) for target in TARGETS for gamma in (0, 1, 2)]
-    return check(loop_with_your_rule, truth, cases, known=known, given=given, of=answer)
+    return check(loop_with_your_rule, truth, cases, known=known, given=given, of=answer,
+                 at=lambda target, gamma: f"{target}, gamma = {gamma}",
+                 last=lambda: keeps_too_few(guarded(answer), models))
+
+
+def keeps_too_few(rule: Callable, models: tuple[int, int]) -> str:
+    """Return a sentence if a rule, right as it is, keeps fewer tokens than it could; else ""."""
+    mine, right = (kept(one, models) for one in (rule, accept_sampled))
+    if mine > right - 1e-6:
+        return ""
+    return (f"the texts have the right distribution, but of two drafted tokens your rule keeps "
+            f"{mine:.3g} on average, and u < p/q keeps {right:.3g}: so it gains less than it could")
+
+
+def kept(rule: Callable, models: tuple[int, int]) -> float:
+    """Return how many of two drafted tokens a rule keeps on average, exactly."""
+    p, q = (torch.stack([HashModel(seed).row((i,)) for i in range(rows)]).softmax(-1)
+            for seed, rows in zip(models, (3, 2)))
+
+    def program(generator):
+        return rule(draw(q, generator), q, p, generator).n.item()
+
+    return sum(n * chance for n, chance in distribution_of(program).items())
 
 
 def texts(rule: Callable, models: tuple[int, int], target: str, gamma: int) -> Texts:
@@ -98,8 +125,11 @@ def guarded(answer: Any) -> Callable:
             raise TypeError("a rule returns Acceptance(n, token), "
                             f"but yours returned {type(verdict).__name__}")
         for name, value in (("n", verdict.n), ("token", verdict.token)):
-            if not isinstance(value, torch.Tensor) or value.shape != (1,):
-                raise TypeError(f"{name} should be a tensor of the shape (1,), but is {value}")
+            if not isinstance(value, torch.Tensor):
+                raise TypeError(f"{name} should be a tensor of the shape (1,), but is {value!r}")
+            if value.shape != (1,):
+                raise TypeError(f"{name} should be a tensor of the shape (1,), but has the shape "
+                                f"{tuple(value.shape)}")
         return verdict
     return rule
 

@@ -20,7 +20,8 @@ class Uniforms:
     """factor * u + shift, elementwise, with numbers u of which only the comparisons are known.
 
     It can be compared with numbers and tensors, indexed, iterated, reshaped, joined, and combined
-    with known numbers by + - * /. Whatever else is tried raises CannotFollow.
+    with known numbers by + - * /; its logarithm can be compared. Whatever else is tried raises
+    CannotFollow.
 
     numbers: what is known of each u. which, factor, shift: of each element, all of one shape.
     """
@@ -69,7 +70,7 @@ class Uniforms:
 
     def __mul__(self, other: Any) -> "Uniforms":
         which, factor, shift, by = self.beside(other)
-        return Uniforms(self.numbers, which, factor * by, shift * by)
+        return type(self)(self.numbers, which, factor * by, shift * by)
 
     def __add__(self, other: Any) -> "Uniforms":
         which, factor, shift, by = self.beside(other)
@@ -89,11 +90,16 @@ class Uniforms:
 
     __rmul__, __radd__ = __mul__, __add__
 
+    def log(self) -> "Uniforms":
+        from decoding.proof.logarithms import Logarithms  # it is made of this class
+
+        return Logarithms(self.numbers, self.which, self.factor, self.shift)
+
     # shapes and parts, as of a tensor
 
     def part(self, change: Callable[[Tensor], Tensor]) -> "Uniforms":
         """Return what a change of shape makes of it."""
-        return Uniforms(self.numbers, *map(change, (self.which, self.factor, self.shift)))
+        return type(self)(self.numbers, *map(change, (self.which, self.factor, self.shift)))
 
     def __getitem__(self, index: Any) -> "Uniforms":
         return self.part(lambda x: x[index])
@@ -135,7 +141,7 @@ class Uniforms:
         name, (left, *rest) = function.__name__.strip("_"), args
         if name in ("cat", "stack") and all(isinstance(piece, cls) for piece in left):
             return join(function, left, *rest, **(kwargs or {}))
-        if name in RESHAPES and isinstance(left, cls):
+        if name in RESHAPES | {"log"} and isinstance(left, cls):
             return getattr(left, name)(*rest, **(kwargs or {}))
         if name in OPERATIONS and len(rest) == 1 and not kwargs:
             method, mirrored = OPERATIONS[name]
@@ -160,7 +166,7 @@ def join(function: Callable, pieces: Any, *args: Any, **kwargs: Any) -> Uniforms
         which.append(piece.which + len(numbers))
         numbers += piece.numbers
     parts = [which, [piece.factor for piece in pieces], [piece.shift for piece in pieces]]
-    return Uniforms(numbers, *(function(part, *args, **kwargs) for part in parts))
+    return type(pieces[0])(numbers, *(function(part, *args, **kwargs) for part in parts))
 
 
 def known(other: Any) -> Tensor:

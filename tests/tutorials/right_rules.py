@@ -211,6 +211,21 @@ def residual_not_normalised(drafted, q, p, generator):
     return Acceptance(torch.tensor([n]), draw(row, generator).reshape(1))
 
 
+def logarithms(drafted, q, p, generator):
+    i = torch.arange(len(drafted))
+    u = uniform((len(drafted),), generator, p.device)
+    return finish(leading(u.log() < p[i, drafted].log() - q[i, drafted].log()), q, p, generator)
+
+
+def logarithms_other_way(drafted, q, p, generator):
+    n = 0
+    for u, x in zip(uniform((len(drafted),), generator, p.device), drafted):
+        if p[n, x].log() <= torch.log(u) + q[n, x].log():
+            break
+        n += 1
+    return finish(n, q, p, generator)
+
+
 def recursive(drafted, q, p, generator):
     if len(drafted) == 0:
         return finish(0, q, p, generator)

@@ -15,8 +15,10 @@ import re
 import pytest
 import torch
 
+from decoding.acceptance import residual
 from tests.tutorials.test_tutorials import NOTEBOOKS, code_cells, read, said
 from tutorials import tutor
+from tutorials.exercises import e03
 from tutorials.grade import exercises
 from tutorials.grading import CORRECT, UNANSWERED, WRONG, Mistake, check, sentence
 
@@ -65,7 +67,54 @@ def test_a_check_says_what_was_expected(number, name, check_it, capsys):
     for complaint, answer in answers.items():
         assert check_it(answer) == WRONG
         text = capsys.readouterr().out
-        assert "expected" in text and (complaint in text or "rule" in name), text
+        assert complaint in text or "rule" in name, text
+        assert "expected" in text or name in ("my_rule", "repaired_rule"), text
+
+
+@pytest.mark.parametrize("name, answer, words", [
+    ("emitted", lambda drafted, choices: [*drafted[:agree(drafted, choices) + 1],
+                                          choices[agree(drafted, choices)]],
+     "the rejected token stays: "),
+    ("emitted", lambda drafted, choices: drafted[:agree(drafted, choices) + 1],
+     "rejected token stays in place of"),
+    ("cache_lengths", lambda L, k, n: [L - n - 1 + k, L - 1, L - n - 2 + k,
+                                       min(L - n - 2 + k, L - 1)], "after the round"),
+    ("third_die", lambda p, q: (p - q).softmax(-1), "a softmax of p - q"),
+    ("third_die", lambda p, q: residual(q, p), "q - p is taken"),
+    ("distribution_when_redrawn", lambda p, q: torch.minimum(p, q) + (p - q).clamp(min=0),
+     "this is p, what the right rule gives"),
+    ("keep", lambda x, p, q, u: u < min(p[x], q[x]), "min(p, q)"),
+    ("keep", lambda x, p, q, u: u < p[x], "u is compared with p alone"),
+    ("one_token", lambda x, p, q, u: e03.one_hot(x, p) if u <= p[x] / q[x] else residual(p, q),
+     "u <= p/q"),
+    ("one_token", lambda x, p, q, u: e03.one_hot(x, p) if u < p[x] else residual(p, q),
+     "u is compared with p alone"),
+    ("one_token", lambda x, p, q, u: e03.one_hot(x, p) if u < q[x] / p[x] else residual(p, q),
+     "u is compared with q/p"),
+    ("one_token", lambda x, p, q, u: e03.one_hot(x, p) if u < p[x] / q[x] else (p - q).softmax(-1),
+     "a softmax of p - q"),
+    ("one_token", lambda x, p, q, u: e03.one_hot(x, p) if u < p[x] / q[x] else residual(q, p),
+     "made of q - p"),
+    ("visible", lambda start, T: torch.ones(T, start + T, dtype=torch.bool).tril(),
+     'notebook 1, "The key/value cache"'),
+])
+def test_more_mistakes_are_named(name, answer, words, capsys):
+    (number,) = {number for number, exercise in EXERCISES if exercise == name}
+    assert load("exercises", number, f"check_{name}")(answer) == WRONG
+    text = capsys.readouterr().out
+    assert "this is exactly what comes out when" in text and words in text, text
+
+
+def agree(drafted, choices):
+    """How many tokens are kept."""
+    return next((i for i, (a, b) in enumerate(zip(drafted, choices)) if a != b), len(drafted))
+
+
+def test_a_draw_does_not_pass_for_the_greedy_choice():
+    torch.manual_seed(0)
+    for _ in range(20):
+        assert load("exercises", "01", "check_next_token")(
+            lambda logits: torch.multinomial(logits[-1].softmax(-1), 1).item()) == WRONG
 
 
 @every_exercise
@@ -126,7 +175,7 @@ def known_mistakes(monkeypatch):
     """Every Mistake that some check hands to `check`."""
     found = []
 
-    def spy(mine, truth, cases, close=1e-6, known=(), given=None, of=None):
+    def spy(mine, truth, cases, close=1e-6, known=(), **options):
         found.extend(known)
         return CORRECT
 

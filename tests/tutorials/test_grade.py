@@ -71,11 +71,71 @@ def test_a_notebook_is_graded_without_running_it(capsys, write):
     for cell in notebook["cells"]:
         if "def kept(" in "".join(cell["source"]):
             cell["source"] = ["%matplotlib inline\n", "raise SystemExit\n",
+                              "from tutorials.exercises import e02\n",
                               "def count(pairs): return sum(a == b for a, b in pairs)\n",
                               "def kept(drafted, choices): return count(zip(drafted, choices))\n"]
     code, printed = run(capsys, write(json.dumps(notebook), "copy.ipynb"))
     assert code == 1 and "after the first difference" in printed.out
     assert printed.out.endswith("notebook 2: 0 of 5 correct\n")
+
+
+NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
+
+
+def changed(path, change):
+    """A notebook as text; change: {the name of an exercise: its cell's new source}."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        for name, new in change.items():
+            if cell["cell_type"] == "code" and re.search(rf"^def {name}\(", source, re.MULTILINE):
+                asked = re.findall(r"^from tutorials.exercises import .+\n", source, re.MULTILINE)
+                cell["source"] = "".join(asked) + new
+    return json.dumps(notebook)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem[:2])
+def test_a_notebook_is_graded_on_its_own_exercises_and_no_others(path, capsys, write, monkeypatch):
+    number = path.stem[:2]
+    own = [name for notebook, name, _ in grade.exercises() if notebook == number]
+    solutions = ROOT / "tutorials" / "solutions" / f"s{number}.py"
+    solved = changed(path, dict.fromkeys(own, solutions.read_text(encoding="utf-8")))
+    found = []
+
+    def correct(exercise, name, check):  # that solutions are correct is known: test_exercises.py
+        found.append((name, check.args[0].__module__))
+        return {"exercise": exercise, "name": name, "grade": "correct", "said": ""}
+
+    monkeypatch.setattr(grade, "graded_row", correct)
+    code, printed = run(capsys, write(solved, "copy.ipynb"))
+    assert found == [(name, "copy") for name in own]
+    assert printed.out.endswith(f"notebook {int(number)}: {len(own)} of {len(own)} correct\n")
+    assert code == 0 and len(printed.out.splitlines()) == len(own) + 1
+
+
+def test_a_solved_notebook_gets_all_points(capsys, write):
+    path = ROOT / "tutorials" / "05_choosing_gamma.ipynb"
+    solution = (ROOT / "tutorials" / "solutions" / "s05.py").read_text(encoding="utf-8")
+    names = "speedup", "best_gamma", "break_even_alpha", "three_rates"
+    code, printed = run(capsys, write(changed(path, dict.fromkeys(names, solution)), "copy.ipynb"))
+    assert code == 0 and printed.out.endswith("notebook 5: 4 of 4 correct\n")
+
+
+def test_an_answer_in_a_notebook_may_be_a_lambda_or_use_a_constant(capsys, write):
+    path = ROOT / "tutorials" / "02_draft_and_verify.ipynb"
+    code, printed = run(capsys, write(changed(path, {
+        "break_even": "price = costs[0]\nbreak_even = lambda gamma, c, v: gamma * c + v",
+        "rounds_of_a_perfect_draft": "ONE: int = 1\n\ndef rounds_of_a_perfect_draft(new, gamma):\n"
+                                     "    return -(-new // (gamma + ONE))"}), "copy.ipynb"))
+    assert re.search(r"^2\.4   rounds_of_a_perfect_draft +correct$", printed.out, re.MULTILINE)
+    assert re.search(r"^2\.5   break_even +correct$", printed.out, re.MULTILINE)
+    assert code == 1 and printed.out.endswith("notebook 2: 2 of 5 correct\n")
+
+
+def test_a_file_of_answers_may_import_what_homework_asks_for(capsys, write):
+    path = write("from decoding import speculative_sampling\n"
+                 "def speedup(alpha, gamma, c, v): return gamma * c + v\n")
+    assert run(capsys, path)[1].out.endswith("notebook 5: 0 of 4 correct\n")
 
 
 def test_bad_input_is_one_line_and_2(capsys, write):
@@ -96,13 +156,34 @@ CHANGES = {  # what is changed in the project's own page one: which checks notic
     "the plain loop": ("min(gamma, end - L - 1)", "0", {"passes of the target", "caches"}, ""),
     "redrawn from p": ("(p[n] - q[n]).clamp(min=0) if n < k else p[n]", "p[n]",
                        {"distribution", "temperature"}, "a rejected token is redrawn from p"),
-    "less or equal": ("p.device) < (p[n]", "p.device) <= (p[n]", {"impossible token"}, ""),
-    "no temperature": (" / temperature)", ")", {"temperature"}, ""),
+    "less or equal": ("p.device) < (p[n]", "p.device) <= (p[n]", {"impossible token"},
+                      "if p = 0 and u = 0"),
+    "no temperature": (" / temperature)", ")", {"temperature"},
+                       "gamma = 2, temperature = 0.5: the text ("),
     "one too many": ("end = list(prompt), len(prompt)", "end = list(prompt), 1 + len(prompt)",
                      {"lengths", "distribution", "impossible token", "temperature",
-                      "passes of the target", "caches"}, ""),
+                      "passes of the target", "caches"},
+                     "prompt [0], max_new_tokens = 0, gamma = 0: 2 tokens that begin with the "
+                     "prompt instead of 1"),
     "no cache": ("cache.truncate(min(cache.length, len(tokens) - 1))", "cache.truncate(0)",
-                 {"caches"}, "at most 5"),
+                 {"caches"}, "tokens read again instead of 0"),
+    "the draft reads one again": (
+        "cache.truncate(min(cache.length, len(tokens) - 1))",
+        "cache.truncate(min(cache.length, len(tokens) - (2 if cache is draft_cache else 1)))",
+        {"caches"}, "the draft, gamma = 4: "),
+    "the target reads one again": (
+        "cache.truncate(min(cache.length, len(tokens) - 1))",
+        "cache.truncate(min(cache.length, len(tokens) - (2 if cache is target_cache else 1)))",
+        {"caches"}, "the target, gamma = 4: "),
+    "temperature of the target alone": (
+        "/ temperature)", "/ (temperature if model is target else 1))", {"temperature"},
+        "it is the temperature of both models"),
+    "a greedy draft": ("draw(q[-1][None], generator).tolist()", "[q[-1].argmax().item()]",
+                       {"distribution", "temperature"}, "the draft proposes its favourite"),
+    "a forgetful draft": ("tokens[cache.length:]]", "tokens[cache.length:][-1:] if model is draft "
+                          "and len(tokens) - cache.length == 2 and cache.length else "
+                          "tokens[cache.length:]]", {"passes of the target"},
+                          "the draft does not read its own last proposal"),
 }
 
 

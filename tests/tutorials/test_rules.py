@@ -2,18 +2,20 @@
 and each of the museum is told which one it is."""
 import inspect
 import random
+import re
 
 import numpy
 import pytest
 import torch
 
-from decoding.acceptance import Acceptance, leading, residual
+from decoding.acceptance import Acceptance, accept_block, accept_sampled, leading, residual
 from decoding.proof import mistakes, more_mistakes
 from decoding.random import draw, uniform
 from tests.tutorials.right_rules import RIGHT_RULES
 from tutorials import tutor
 from tutorials.exercises import e03, e06
 from tutorials.grading import CORRECT, WRONG, sentence
+from tutorials.slips import SLIPS
 
 
 def test_there_are_more_than_twenty():
@@ -41,6 +43,36 @@ def test_a_rule_of_the_museum_is_told_which_one_it_is(mistake, capsys):
     assert capsys.readouterr().out == f"wrong: {sentence(mistake)}\n"
 
 
+@pytest.mark.parametrize("mistake", SLIPS, ids=lambda mistake: mistake.words[:40])
+def test_a_slip_is_told_which_one_it_is(mistake, capsys):
+    assert e03.check_my_rule(mistake.answer) == WRONG
+    assert capsys.readouterr().out == f"wrong: {sentence(mistake)}\n"
+
+
+@pytest.mark.parametrize("rule", [
+    lambda drafted, q, p, generator: Acceptance(torch.tensor([0]), draw(p[:1], generator)),
+    lambda drafted, q, p, generator: accept_sampled(drafted[:1], q[:1], p[:2], generator)])
+def test_a_rule_that_keeps_too_few_is_told_so_though_its_texts_are_right(rule, capsys):
+    assert e03.check_my_rule(rule) == WRONG
+    text = capsys.readouterr().out
+    assert "the right distribution, but of two drafted tokens your rule keeps" in text
+    assert text.count("\n") == 1
+
+
+def test_a_rule_that_keeps_more_is_right(capsys):
+    assert e03.check_my_rule(accept_block) == CORRECT
+
+
+def test_texts_that_are_wrong_are_said_in_words(capsys):
+    def rule(drafted, q, p, generator):
+        return Acceptance(torch.tensor([0]), draw(torch.ones(1, 3), generator))
+
+    assert e03.check_my_rule(rule) == WRONG
+    text = capsys.readouterr().out
+    assert re.fullmatch(r"wrong: texts of three tokens, gamma = 0: the text \(\d, \d, \d\) came "
+                        r"out with probability 0\.037 instead of 0\.\d+\n", text), text
+
+
 def test_every_rule_of_the_museum_is_known_and_has_its_own_sentence():
     rules = {name for module in (mistakes, more_mistakes)
              for name, function in inspect.getmembers(module, inspect.isfunction)
@@ -66,14 +98,15 @@ def with_test(test):
 
 @pytest.mark.parametrize("test", [
     lambda u, ratio: u <= ratio, lambda u, ratio: ratio >= u, lambda u, ratio: ~(u > ratio),
-    lambda u, ratio: 1 - u >= 1 - ratio])
+    lambda u, ratio: 1 - u >= 1 - ratio, lambda u, ratio: u.log() <= ratio.log()])
 def test_less_or_equal_is_caught_however_it_is_written(test, capsys):
     assert e03.check_my_rule(with_test(test)) == WRONG
     assert "if p = 0 and u = 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("test", [
-    lambda u, ratio: u.log() < ratio.log(), lambda u, ratio: torch.log(u) < ratio.log(),
+    lambda u, ratio: -u.log() > -ratio.log(), lambda u, ratio: u.log().log() < ratio,
+    lambda u, ratio: u.log() < u, lambda u, ratio: u.log() < u.log(),
     lambda u, ratio: float(u) < ratio, lambda u, ratio: u < u.flip(0),
     lambda u, ratio: u**2 < ratio, lambda u, ratio: u < 2 * u, lambda u, ratio: 1 / u > 1 / ratio,
     lambda u, ratio: torch.minimum(u, ratio) < ratio,
@@ -113,7 +146,9 @@ def test_multinomial_is_sent_to_draw(capsys):
 def test_a_verdict_of_the_wrong_kind_is_said_so(capsys):
     answers = {"Acceptance(n, token)": lambda *_: (1, 2),
                "n should be a tensor": lambda *_: Acceptance(0, torch.zeros(1)),
-               "token should be a tensor": lambda *_: Acceptance(torch.zeros(1), torch.zeros(2))}
+               "token should be a tensor of the shape (1,), but has the shape ()":
+               lambda *_: Acceptance(torch.zeros(1), torch.tensor(2))}
     for words, rule in answers.items():
         assert e03.check_my_rule(rule) == WRONG
-        assert words in capsys.readouterr().out
+        text = capsys.readouterr().out
+        assert words in text and "expected" not in text, text

@@ -19,6 +19,8 @@ def check_next_token(answer, seed=None) -> str:
     logits = [torch.tensor([[0.0, 9.0, 1.0, 2.0], [3.0, 1.0, 0.0, 2.0]]),
               torch.tensor([[0.0, 1.0, 5.0]]),
               torch.tensor([[-5.0, -1.0], [7.0, -2.0], [-3.0, -1.0]])]
+    near = torch.arange(50) * 7 % 50 * 1e-3  # hardly any draw is the largest of these
+    logits += [torch.stack([near, near.roll(shift)]) for shift in (3, 20, 41)]
 
     def truth(rows):
         return to_probs(rows[-1], GREEDY).argmax().item()
@@ -92,7 +94,7 @@ def check_visible(answer, seed=None) -> str:
     cases = [(3, 2), (1, 4), (6, 4), (0, 3), (5, 1)]
     cases += fresh(seed, lambda rng: (rng.randint(0, 8), rng.randint(1, 6)))
     known = [Mistake(lambda start, T: ones(start, T).tril(), "the triangle begins in the upper "
-                     "left corner: the cached tokens in front of it can all be seen", MASK),
+                     "left corner: the cached tokens in front of it can all be seen", CACHE),
              Mistake(lambda start, T: ones(start, T).tril(start - 1), "a token cannot see itself",
                      MASK),
              Mistake(ones, "every token sees those that come after it", MASK),

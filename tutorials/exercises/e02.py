@@ -45,6 +45,11 @@ def check_emitted(answer, seed=None) -> str:
                      "token, too", ROUND),
              Mistake(lambda drafted, choices: drafted[:verdict(drafted, choices)[0]],
                      "the target's own token is forgotten", ROUND),
+             Mistake(lambda drafted, choices: [*drafted[:verdict(drafted, choices)[0] + 1],
+                                               verdict(drafted, choices)[1]],
+                     "the rejected token stays: the target's own stands in its place", ROUND),
+             Mistake(lambda drafted, choices: drafted[:verdict(drafted, choices)[0] + 1],
+                     "the rejected token stays in place of the target's own", ROUND),
              Mistake(lambda drafted, choices: choices, "all choices are written, also those after "
                      "a token that was rejected", ROUND)]
     return check(answer, truth, CASES + fresh(seed, more), known=known)
@@ -57,7 +62,10 @@ def check_cache_lengths(answer, seed=None) -> str:
              Mistake(lambda L, k, n: [L + k, L + n + 1, L + k - 1, min(L + k - 1, L + n + 1)],
                      "the caches keep the token that was just added: it was never read", CACHES),
              Mistake(lambda L, k, n: [L + k, L + n, L + k - 1, L + n], "the rewind makes a cache "
-                     "longer: after full acceptance the draft's is one short", CACHES)]
+                     "longer: after full acceptance the draft's is one short", CACHES),
+             Mistake(lambda L, k, n: [L - n - 1 + k, L - 1, L - n - 2 + k,
+                                      min(L - n - 2 + k, L - 1)], "L is taken for the length of "
+                     "the text after the round: it is the one before", CACHES)]
     return check(answer, lambda L, k, n: seen[L, k, n], sorted(seen), known=known)
 
 

@@ -39,6 +39,10 @@ def check_third_die(answer, seed=None) -> str:
     rows = torch.stack([p, q, p]), torch.stack([q, p, p])
     known = [Mistake(lambda p, q: (p - q).clamp(min=0).softmax(-1), "a softmax takes the place of "
                      "the division: it gives a share to tokens that are not missing", SOFTMAX),
+             Mistake(lambda p, q: (p - q).softmax(-1), "a softmax of p - q is taken: it gives a "
+                     "share to tokens that are not missing", SOFTMAX),
+             Mistake(lambda p, q: residual(q, p), "q - p is taken: that is what the draft has too "
+                     "much of", RULE),
              Mistake(lambda p, q: (p - q).clamp(min=0), "the division by the sum is missing", RULE),
              Mistake(lambda p, q: (p - q).clamp(min=0) / (p - q).clamp(min=0).sum(-1, keepdim=True),
                      "p = q is forgotten: nothing is missing there, and 0/0 is no number", RULE),
@@ -47,10 +51,9 @@ def check_third_die(answer, seed=None) -> str:
 
 
 def check_distribution_when_redrawn(answer, seed=None) -> str:
-    known = [Mistake(lambda p, q: p, "p is taken for the result, since each redraw is from p: what "
-                     "was kept before has had its share already", REDRAW),
-             Mistake(lambda p, q: torch.minimum(p, q) + (p - q).clamp(min=0), "the third die is "
-                     "rolled: the question is what comes out without it", REDRAW)]
+    known = [Mistake(lambda p, q: p, "the third die is rolled: this is p, what the right rule "
+                     "gives; where each redraw is from p, what was kept before has had its share "
+                     "already", REDRAW)]
     return check(answer, lambda p, q: paths(p, q, rule=mistakes.redraw_from_p)[0],
                  CASES + fresh(seed, dice), known=known)
 
@@ -79,7 +82,7 @@ def check_keep(answer, seed=None) -> str:
     (impossible, likely), (sure, never) = CASES[2], CASES[3]
     cases = [(1, p, q, 0.59), (1, p, q, 0.61), (0, p, q, 0.99), (3, p, q, 0.4), (3, p, q, 0.6),
              (2, p, q, 0.75), (0, impossible, likely, 0.0), (0, impossible, likely, 0.3),
-             (1, sure, never, 0.0), (1, p, q, 0.0), (1, p, q, 0.55)]
+             (1, sure, never, 0.0), (1, p, q, 0.0), (1, p, q, 0.55), (0, p, q, 0.3)]
     known = [Mistake(lambda x, p, q, u: bool(u <= p[x] / q[x]), "a token is kept at u <= p/q: if "
                      "p = 0 and u = 0, that keeps what the target never writes", EQUAL),
              Mistake(lambda x, p, q, u: bool(p[x] >= q[x]), "a token is kept if p >= q and never "
@@ -88,6 +91,8 @@ def check_keep(answer, seed=None) -> str:
                      "p/q", RULE),
              Mistake(lambda x, p, q, u: bool(u < p[x]), "u is compared with p alone: that is the "
                      "rule for a draft that is sure, q = 1", REAL_Q),
+             Mistake(lambda x, p, q, u: bool(u < min(p[x], q[x])), "u is compared with min(p, q): "
+                     "that is the chance to be drafted and kept, and x is drafted already", RULE),
              Mistake(lambda x, p, q, u: bool(u >= p[x] / q[x]), "a token is thrown away where it "
                      "should be kept, and the other way round", RULE)]
 
@@ -107,6 +112,9 @@ def check_one_token(answer, seed=None) -> str:
     def after(rejected):  # the mistake: what follows a rejection
         return lambda x, p, q, u: one_hot(x, p) if u < p[x] / q[x] else rejected(p, q)
 
+    def test(passed):  # the mistake: what is kept
+        return lambda x, p, q, u: one_hot(x, p) if passed(x, p, q, u) else residual(p, q)
+
     def more(rng):
         p, q = dice(rng)
         return rng.randrange(len(p)), p, q, rng.random()
@@ -114,8 +122,18 @@ def check_one_token(answer, seed=None) -> str:
     p, q = CASES[0]
     (impossible, likely) = CASES[2]
     cases = [(1, p, q, 0.5), (1, p, q, 0.7), (0, p, q, 0.9), (3, p, q, 0.51), (2, p, q, 0.2),
-             (0, impossible, likely, 0.0), (0, impossible, likely, 0.4)]
-    known = [Mistake(after(lambda p, q: p), "a rejected token is redrawn from p", REDRAW),
+             (0, impossible, likely, 0.0), (0, impossible, likely, 0.4), (0, p, q, 0.3)]
+    known = [Mistake(test(lambda x, p, q, u: u <= p[x] / q[x]), "a token is kept at u <= p/q: if "
+                     "p = 0 and u = 0, that keeps what the target never writes", EQUAL),
+             Mistake(test(lambda x, p, q, u: u < p[x]), "u is compared with p alone: that is the "
+                     "rule for a draft that is sure, q = 1", REAL_Q),
+             Mistake(test(lambda x, p, q, u: u * p[x] < q[x]), "u is compared with q/p in place of "
+                     "p/q", RULE),
+             Mistake(after(lambda p, q: (p - q).softmax(-1)), "the residual is a softmax of p - q, "
+                     "which gives every token a share", SOFTMAX),
+             Mistake(after(lambda p, q: residual(q, p)), "the residual is made of q - p: that is "
+                     "what the draft has too much of", RULE),
+             Mistake(after(lambda p, q: p), "a rejected token is redrawn from p", REDRAW),
              Mistake(after(lambda p, q: (p - q).clamp(min=0).softmax(-1)), "the residual goes "
                      "through a softmax, which gives every token a share", SOFTMAX),
              Mistake(after(lambda p, q: (p - q).clamp(min=0)), "the residual is not divided by its "
