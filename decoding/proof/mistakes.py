@@ -1,4 +1,4 @@
-"""Mistakes that public implementations have made. The tests must notice every one of them.
+"""Mistakes that programs have made, or could. The tests must notice every one of them.
 
 A rule takes (drafted, q, p, generator) as `decoding.acceptance` says. Each differs from
 `accept_sampled` in one thing.

@@ -212,15 +212,35 @@ def test_the_plan_names_slides_that_there_are():
     assert set(named) <= headings, set(named) - headings
 
 
+def test_the_plan_has_the_numbers_of_the_slides():
+    """As in *The slack* (3), or *The whole text* (10): lesson.html#10 jumps there."""
+    def headings(numbers):
+        shown = [slide for n in numbers for slide in slides.slides_of(NOTEBOOKS[n - 1])]
+        return [(re.findall(r"<h[1-6]>(.*?)</h", slide) or [""])[0] for slide in shown]
+
+    long, short = PLAN.split("\n## Forty-five minutes\n")
+    for text, numbers, least in ((long, ORDER, 12), (short.split("\n## ")[0], [2, 3], 2)):
+        named = re.findall(r"\*([A-Z][^*]+)\*\s+\((\d+)\)", text)
+        found = headings(numbers)
+        assert len(named) >= least
+        for heading, number in named:
+            assert found[int(number) - 1] == " ".join(heading.split()), heading
+
+
 @pytest.mark.parametrize("number, said_in_plan, stored", [
     (2, "120 tokens in 40 passes, so 3.00 tokens per round",
      "120 tokens in 40 passes of the target: 3.00 tokens per round"),
     (2, "39 rounds for 40 tokens", "random weights: 39 rounds"),
+    (2, "hence 0.03", "39 rounds, accepted 0.03"),
+    (2, "who had **three**", "then a correction: ' three'"),
     (2, "8 rounds, 40 / (4 + 1)", "8 rounds, accepted 1.00"),
     (2, "(2, and a correction.)", "accepted 2 of 4, then a correction"),
     (3, "0.7 in grey", "alpha = 0.70"),
     (3, "is 0.39", "redraw from p    [0.32, 0.39, 0.16, 0.13]"),
     (3, "4096 faces", "faces 4096"),
+    (6, "2 of 22", "itself       notices  2 of 22"),
+    (6, "(5 of 22 each)", "greedy       notices  5 of 22"),
+    (6, "(5 of 22 each)", "impossible   notices  5 of 22"),
     (5, "4.887 tokens instead of 4.329", "4.887"),
     (5, "it costs 2.60 instead of 1.80", "2.60"),
 ])

@@ -38,7 +38,8 @@ LETTERS = (
     ("tokens drafted per round", r"$\gamma$", "$K$"),
     ("keep $x$ with probability", r"$\min(1,\ p/q)$", r"$\min(1,\ q/p)$"),
     ("after a rejection draw", r"$\max(0,\ p-q)$", r"$\max(0,\ q-p)$"),
-    ("how often a token is kept", r"$\alpha = \sum\,\min(p,\ q)$", "no letter"),
+    ("kept, at one position", r"$\beta = \sum\,\min(p,\ q)$", "acceptance rate"),
+    ("kept, on average", r"$\alpha$ (one die: $\beta$)", "no letter"),
     ("cost of a draft step", "$c$", "–"),
 )
 FORMULA = (
