@@ -56,7 +56,8 @@ def first_difference(plain: Model, target: Model, prompt: list[int], baseline: l
     if parted in (len(baseline), len(text)):
         expected, found = (ids[parted] if parted < len(ids) else None for ids in (baseline, text))
         return Difference(parted, expected, found, None, None)
-    limit, gaps, choices, repeated = audit(plain, target, prompt, speculative)
+    limit, gaps, choices, repeated = audit(plain, target, prompt, speculative,
+                                           {parted: baseline[parted]})
     repeated[parted] &= choices[parted] == baseline[parted]
     choices[parted] = baseline[parted]
     differences = [
@@ -66,13 +67,15 @@ def first_difference(plain: Model, target: Model, prompt: list[int], baseline: l
 
 
 @torch.no_grad()
-def audit(plain: Model, target: Model, prompt: list[int],
-          speculative: Generation) -> tuple[float, list[float], list[int], list[bool]]:
+def audit(plain: Model, target: Model, prompt: list[int], speculative: Generation,
+          others: dict[int, int]) -> tuple[float, list[float], list[int], list[bool]]:
     """Return the largest gap that rounding explains, and what was found for each token of a text.
 
     That is: how much the plain loop's logits prefer their best token to the text's, that best
     token, and whether the text's is the best in the repeated pass that it came from. With shared
     noise log p + noise stands for the logits.
+
+    others: by index, a token that the best one must not be further ahead of, either.
 
     Reading in blocks moves both logits of a gap, each by no more than it was measured to move any
     logit along this text: twice that is what rounding explains. But more than 16 eps(dtype) of the
@@ -90,7 +93,8 @@ def audit(plain: Model, target: Model, prompt: list[int],
         moved = max(moved, here)
         scores = noisy.add_noise(rows, [len(prompt) + i] * 2) if noisy else rows
         top, best = scores.max(-1)
-        gaps.append((top[0] - scores[0, text[i]]).item())
+        tokens = [text[i], others.get(i, text[i])]
+        gaps.append((top[0] - scores[0, tokens].min()).item())
         choices.append(int(best[0]))
         repeated.append(int(best[1]) == text[i])
         if noisy and repeated[i]:  # infinite, if the plain loop's logits cut the token off
