@@ -95,7 +95,8 @@ def read_recording(path: Path) -> Generation:
         version, told, gamma = (recording[name] for name in ("recording", "rounds", "gamma"))
         if version == VERSION:
             rounds = [read_round(round) for round in told]
-            sound = (is_number(gamma, whole=True) and are_tokens(recording["prompt"])
+            sound = (rounds != [] and is_number(gamma, whole=True)
+                     and are_tokens(recording["prompt"])
                      and isinstance(recording["settings"], dict)
                      and all(is_sound(round, gamma) for round in rounds)
                      and all(map(is_as_told, rounds, told)))

@@ -101,7 +101,7 @@ def test_only_programs_import_the_performance_code(arrows):
     assert users == {"weights.fast", "weights.processes.load", "weights.processes.graphs",
                      "decoding.cli.session", "decoding.bench.sweep", "decoding.bench.contestants",
                      "decoding.bench.batch_table", "decoding.bench.parallel_table",
-                     "decoding.bench.layouts"}
+                     "decoding.bench.layout_table"}
 
 
 def test_an_import_is_found_wherever_it_stands():

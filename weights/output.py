@@ -97,7 +97,7 @@ def replacing(path: Path) -> Iterator[Path]:
     At every moment the old file or the new one is there, whole. Where the block fails, on a full
     disk perhaps, the old one stays and the new one goes.
     """
-    unfinished = path.with_name(path.name + ".new")
+    unfinished = path.with_name(f".{os.getpid()}.new")  # nobody else's
     try:
         unfinished.touch()
         mode = unfinished.stat().st_mode  # what the user's umask allows

@@ -39,6 +39,10 @@ def refuse(options: argparse.Namespace) -> str | None:
         return f"there is no folder for --record {options.record}; make it first"
     if options.record is not None and (refusal := unwritable(options.record)):
         return refusal
+    if options.record is not None and options.max_new_tokens == 0:
+        return "--record has nothing to record with --max-new-tokens 0"
+    if options.record and options.prompt_file and is_same(options.record, options.prompt_file):
+        return f"--record would overwrite the prompt, {options.prompt_file}; choose another file"
     if options.processes is not None and launched():
         return f"torchrun has started {launched()} processes already; leave out --processes"
     if options.temperature == 0:
@@ -100,6 +104,11 @@ def unwritable(name: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def is_same(one: str, other: str) -> bool:
+    """Return whether these are names of one file that is there."""
+    return Path(one).is_file() and Path(other).is_file() and Path(one).samefile(other)
 
 
 def flag(name: str) -> str:

@@ -38,12 +38,14 @@ def run(options: argparse.Namespace, prompt: Prompt, group: Group | None = None)
             session = Session(options, prompt, group)
         introduce(session, console)
         runs = decode(session, console)
-        if options.record is not None:
-            write_recording(Path(options.record), prompt.ids, runs["speculative"],
-                            session.settings(), prompt.tokenizer)
-        result = report(session, runs, console)
-        if options.json:
-            print(json.dumps(result, allow_nan=False))
+        try:
+            if options.record is not None:
+                write_recording(Path(options.record), prompt.ids, runs["speculative"],
+                                session.settings(), prompt.tokenizer)
+        finally:  # whether it could be written or not
+            result = report(session, runs, console)
+            if options.json:
+                print(json.dumps(result, allow_nan=False))
 
 
 def introduce(session: Session, console: Console) -> None:

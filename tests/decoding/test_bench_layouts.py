@@ -2,14 +2,14 @@
 import pytest
 import torch
 
-from decoding.bench import layouts
+from decoding.bench import layout_table, layouts
 from model.fast import timing
 
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(layouts, "SHAPES", ((48, 32), (32, 48)))
-    monkeypatch.setattr(layouts, "TOGETHER", 2**14)
+    monkeypatch.setattr(layout_table, "SHAPES", ((48, 32), (32, 48)))
+    monkeypatch.setattr(layout_table, "TOGETHER", 2**14)
     monkeypatch.setattr(layouts, "bind_threads", lambda: None)
     monkeypatch.setattr(timing, "SECONDS", 0.0)
 
@@ -38,6 +38,6 @@ def test_all_layouts_compute_the_same():
     generator = torch.Generator().manual_seed(0)
     plain = [torch.nn.Linear(32, 48).requires_grad_(False)]
     x = torch.randn(1, 2, 32, generator=generator)
-    for name, (layer,) in layouts.layers_of(plain, 2).items():
+    for name, (layer,) in layout_table.layers_of(plain, 2).items():
         if name != "reading":
             torch.testing.assert_close(layer(x), plain[0](x))

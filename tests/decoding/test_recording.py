@@ -222,7 +222,7 @@ SAMPLED = ["--temperature", 0.8, "--seed", 3]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [
-    ["--temperature", 0, "--gamma", 3], ["--max-new-tokens", 0], SAMPLED, ["--tree", "3x2"],
+    ["--temperature", 0, "--gamma", 3], ["--max-new-tokens", 1], SAMPLED, ["--tree", "3x2"],
     [*SAMPLED, "--draft", "lookup"], [*SAMPLED, "--coupling", "gumbel"], [*SAMPLED, "--no-cache"],
     [*SAMPLED, "--rule", "block"], [*SAMPLED, "--tree", "3x2"], [*SAMPLED, "--tree", "2,2,1"],
     [*SAMPLED, "--tree", "2x2", "--coupling", "gumbel"]])
@@ -333,6 +333,31 @@ def test_another_version_is_named(version, tmp_path):
 def test_a_folder_that_is_not_there_is_said_before_the_run(generate, tmp_path):
     answer = generate("--record", tmp_path / "none" / "run.json")
     assert "there is no folder for --record" in one_line(answer)
+
+
+def test_a_run_without_rounds_is_no_recording(generate, tmp_path):
+    file = tmp_path / "run.json"
+    answer = generate("--max-new-tokens", 0, "--record", file)
+    assert "nothing to record" in one_line(answer) and not file.exists()
+    file.write_text('{"recording": 2, "gamma": 4, "prompt": [], "settings": {}, "rounds": []}')
+    with pytest.raises(ValueError, match="is no recording"):
+        read_recording(file)
+
+
+def test_the_prompt_is_not_overwritten(generate, tmp_path):
+    file = tmp_path / "prompt.txt"
+    file.write_text("Once upon a time")
+    answer = generate("--prompt-file", file, "--record", tmp_path / "." / "prompt.txt")
+    assert "--record would overwrite the prompt" in one_line(answer)
+    assert file.read_text() == "Once upon a time"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_recording_that_cannot_be_written_loses_nothing_else(generate):
+    answer = generate("--max-new-tokens", 3, "--mode", "speculative", "--json",
+                      "--record", "/dev/full")
+    assert answer.code == 1 and "No space left" in answer.err
+    assert len(json.loads(answer.out)["speculative"]["tokens"]) == 3
 
 
 def test_there_is_nothing_to_record_without_a_draft(generate):

@@ -70,9 +70,11 @@ export function measured({ speculative, plain }) {
 // What makes the same text in a terminal.
 export function command({ prompt, gamma, temperature, seed, coupling }) {
   const quoted = `'${prompt.replaceAll("'", "'\\''")}'`;
-  return `python -m decoding.generate ${quoted} --gamma ${gamma} --temperature ${temperature}`
+  const options = `--gamma ${gamma} --temperature ${temperature}`
     + (temperature > 0 ? ` --seed ${seed}` : "") + (coupling ? ` --coupling ${coupling}` : "")
     + ` --max-new-tokens ${NEW_TOKENS}`;
+  return prompt.startsWith("-") ? `python -m decoding.generate ${options} -- ${quoted}`
+    : `python -m decoding.generate ${quoted} ${options}`;
 }
 
 export function idsOf(rounds) {

@@ -288,6 +288,8 @@ def test_the_command_is_that_of_the_terminal(visit):
     options = parse(words[3:])
     assert (options.prompt, options.temperature, options.seed, options.coupling, options.gamma,
             options.max_new_tokens) == ("it's \"$HOME\"", 0.5, 9, "gumbel", 2, NEW_TOKENS)
+    page.fill("#pair-prompt", "-h")
+    assert parse(shlex.split(page.locator("#pair-command").inner_text())[3:]).prompt == "-h"
 
 
 def drop(page, path):
