@@ -3,11 +3,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
 LOCK = ".lock"
+NUMBERS = count()  # of files that are being written
 
 # The system's own locks end with the process, however it ends, so none outlives its run.
 if sys.platform == "win32":
@@ -97,7 +99,7 @@ def replacing(path: Path) -> Iterator[Path]:
     At every moment the old file or the new one is there, whole. Where the block fails, on a full
     disk perhaps, the old one stays and the new one goes.
     """
-    unfinished = path.with_name(f".{os.getpid()}.new")  # nobody else's
+    unfinished = path.with_name(f".{os.getpid()}-{next(NUMBERS)}.new")  # nobody else's
     try:
         unfinished.touch()
         mode = unfinished.stat().st_mode  # what the user's umask allows
