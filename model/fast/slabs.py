@@ -36,4 +36,4 @@ class SlabLinear(PackedLinear):
     def forward(self, x: Tensor) -> Tensor:
         parts = x.reshape(-1, len(self.weight), self.weight.shape[1])  # (N, n_slabs, m)
         y = torch.baddbmm(self.starts, parts.transpose(0, 1), self.weight)  # (n_slabs, N, n_out)
-        return y.sum(0).view(*x.shape[:-1], -1)  # (..., n_out)
+        return y.sum(0).view(*x.shape[:-1], len(self.bias))  # (..., n_out)
