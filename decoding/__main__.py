@@ -28,6 +28,8 @@ python -m decoding.bench.llama_cpp           many minutes
     measure side by side with llama.cpp; --build compiles it
 python -m decoding.bench.round               minutes
     say where every millisecond of a run goes
+python -m decoding.bench.layouts             a minute
+    say how long one product takes in each layout
 python -m decoding.bench.counting FOLDER     seconds
     write a GPT-2 of official shape whose right text is known
 
