@@ -134,8 +134,8 @@ def test_names_and_tokenizers_need_no_torch():
 
 PROGRAMS = {"decoding": ["decoding.generate", "decoding.benchmark", "decoding.animation",
                          "decoding.bench.transformers", "decoding.bench.batches",
-                         "decoding.bench.llama_cpp", "decoding.bench.layouts", "decoding.bench.round",
-                         "decoding.bench.rules", "decoding.bench.join",
+                         "decoding.bench.llama_cpp", "decoding.bench.layouts",
+                         "decoding.bench.round", "decoding.bench.rules", "decoding.bench.join",
                          "decoding.bench.parallel", "decoding.evaluate",
                          "decoding.bench.counting"],
             "weights": ["weights.check", "weights.convert", "weights.train"], "model": []}
