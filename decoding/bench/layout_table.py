@@ -58,9 +58,11 @@ def layers_of(plain: list[torch.nn.Linear], tokens: int) -> dict[str, list[Layer
         "reading": [sum_of(torch.ones(layer.weight.nbytes // 4)) for layer in plain],
         "plain": list(plain)}
     makers: dict[str, Callable[..., Layer]] = {
-        "rows": RowLinear, "slabs": SlabLinear,
+        "rows": RowLinear,
         **{f"strips of {width}": partial(StripLinear, width=width) for width in (16, 32)},
         "onednn": partial(OneDNNLinear, tokens_per_pass=tokens)}
+    if plain[0].weight.dtype == torch.float32:
+        makers["slabs"] = SlabLinear  # a layout for this format only
     for name, make in makers.items():
         try:
             made[name] = [make(layer.weight, layer.bias) for layer in plain]

@@ -80,6 +80,15 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, error):
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"f": "new"}
 
 
+def test_files_are_written_side_by_side_and_no_other_is_touched(tmp_path):
+    (tmp_path / "f.new").write_text("the user's own")
+    with replacing(tmp_path / "f") as one, replacing(tmp_path / "g") as other:
+        one.write_text("1")
+        other.write_text("2")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "f": "1", "g": "2", "f.new": "the user's own"}
+
+
 PROGRAMS = {
     "weights.train": ["TEXT", "--target", "2,2,16", "--draft", "1,2,16", "--vocab", "280",
                       "--context", "16", "--steps", "1000000", "--device", "cpu"],
