@@ -38,8 +38,9 @@ def evidence(round: Round) -> tuple[list[Evidence], Tensor | None]:
         return of_tree(round, trace)
     k, n = len(round.drafted), round.accepted
     u = [None] * k if trace.u is None else trace.u.tolist()
-    P, h = (([None] * k,) * 2 if trace.block is None else
-            (of_tokens.tolist()[1:] for of_tokens in trace.block))  # the first is of no token
+    P = h = [None] * k
+    if trace.block is not None:  # the first of each is of no token
+        P, h = trace.block.P.tolist()[1:], trace.block.h.tolist()[1:]
     numbers = [Evidence(trace.q[i, token].item(), trace.p[i, token].item(), u[i], P[i], h[i])
                for i, token in enumerate(round.drafted)]
     if round.kind != "correction" or trace.u is None:
@@ -51,7 +52,8 @@ def evidence(round: Round) -> tuple[list[Evidence], Tensor | None]:
 def of_tree(round: TreeRound, trace: TreeTrace) -> tuple[list[Evidence], Tensor | None]:
     """Return the same of a round over a tree."""
     u = {test.node: test.u.item() for test in trace.tests}
-    drawn, last = trace.tests != [], round.path[-1] if round.path else TEXT
+    drawn = trace.tests != []
+    last = round.path[-1] if round.path else TEXT
     numbers, rest = dict[int, Evidence](), None
     for parent in dict.fromkeys(round.parents):
         children = [i for i, other in enumerate(round.parents) if other == parent]

@@ -26,6 +26,7 @@ PROGRAM = "python -m tutorials.grade"
 HOMEWORK = "speculative_sampling"
 DEFINITIONS = ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef
 ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
+IPYTHON = r"^[%!?].*$|^[\w.]+\?{1,2}$"  # lines that only IPython reads: %time, !ls, torch.rand?
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -86,10 +87,11 @@ def told(path: Path) -> Iterator[None]:
 
 
 def cells(path: Path) -> list[ast.Module]:
-    """Return the code cells of a notebook."""
+    """Return the code cells of a notebook, without what only IPython reads."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     sources = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
-    return [ast.parse(re.sub(r"^[%!].*$", "", source, flags=re.MULTILINE)) for source in sources]
+    return [ast.parse(re.sub(IPYTHON, "", source, flags=re.MULTILINE), f"code cell {i}")
+            for i, source in enumerate(sources, 1)]
 
 
 def notebooks_asked(trees: list[ast.Module]) -> set[str]:

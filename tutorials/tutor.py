@@ -63,7 +63,7 @@ def check_rule(answer: Any, seed: int | None = None, given: Callable = blank) ->
     Both for a target that can write all three tokens and for one that never writes the last.
     seed: of other toy models.
     """
-    models = (1, 2) if seed is None else (3 + 2 * seed, 4 + 2 * seed)
+    models = toy_seeds(seed)
 
     def loop_with_your_rule(target, gamma):
         return texts(guarded(answer), models, target, gamma)
@@ -78,6 +78,11 @@ def check_rule(answer: Any, seed: int | None = None, given: Callable = blank) ->
     return check(loop_with_your_rule, truth, cases, known=known, given=given, of=answer,
                  at=lambda target, gamma: f"{target}, gamma = {gamma}",
                  last=lambda: keeps_too_few(guarded(answer), models))
+
+
+def toy_seeds(seed: int | None) -> tuple[int, int]:
+    """Return the seeds of a toy target and a toy draft, fresh ones for each seed."""
+    return (1, 2) if seed is None else (3 + 2 * seed, 4 + 2 * seed)
 
 
 def keeps_too_few(rule: Callable, models: tuple[int, int]) -> str:

@@ -133,7 +133,7 @@ class Uniforms:
         if name in SAME_NUMBERS:
             return lambda *_, **__: self
         if name in RESHAPES:
-            return lambda *sizes: self.part(lambda x: getattr(x, name)(*sizes))
+            return lambda *sizes, **named: self.part(lambda x: getattr(x, name)(*sizes, **named))
         if name.startswith("__"):
             raise AttributeError(name)  # Python asks whether there is such a thing
         raise cannot(f"u.{name}")
@@ -142,7 +142,10 @@ class Uniforms:
     def __torch_function__(cls, function: Callable, types: Any, args: tuple = (),
                            kwargs: dict | None = None) -> Any:
         """Serve what PyTorch is asked to do with a u, as in `torch.lt(u, ratio)`, `ratio > u`."""
-        name, (left, *rest) = function.__name__.strip("_"), args
+        name = function.__name__
+        if not args or (name.endswith("_") and not name.startswith("_")):  # r.sub_(u) changes r
+            raise cannot(f"{name} of u")
+        name, (left, *rest) = name.strip("_"), args
         if name in ("cat", "stack") and all(isinstance(piece, cls) for piece in left):
             return join(function, left, *rest, **(kwargs or {}))
         if name in RESHAPES | {"log"} and isinstance(left, cls):
@@ -169,6 +172,8 @@ class Logarithms(Uniforms):
 
     __radd__ = __add__
     __mul__ = __rmul__ = refuse("log(u) * x")
+    __neg__ = refuse("-log(u)")
+    __rsub__ = refuse("x - log(u)")
     log = refuse("log(log(u))")
 
 

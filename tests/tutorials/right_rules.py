@@ -99,8 +99,8 @@ def clamped(drafted, q, p, generator):
 
 
 def column(drafted, q, p, generator):
-    x, u = drafted[:, None], uniform((len(drafted), 1), generator, p.device)
-    passed = (u < p[:-1].gather(1, x) / q.gather(1, x)).flatten()
+    x, u = drafted[:, None], uniform((len(drafted),), generator, p.device)
+    passed = (u.unsqueeze(dim=1) < p[:-1].gather(1, x) / q.gather(1, x)).flatten()
     return finish(leading(passed), q, p, generator)
 
 

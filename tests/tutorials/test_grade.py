@@ -26,6 +26,10 @@ def write(tmp_path):
     return write
 
 
+def notebook(*sources):
+    return json.dumps({"cells": [{"cell_type": "code", "source": [source]} for source in sources]})
+
+
 def test_right_answers_get_all_points_with_fresh_cases_too(capsys):
     for seed in ((), ("--seed", 7)):
         code, printed = run(capsys, ROOT / "tutorials" / "solutions" / "s02.py", *seed)
@@ -138,12 +142,20 @@ def test_a_file_of_answers_may_import_what_homework_asks_for(capsys, write):
     assert run(capsys, path)[1].out.endswith("notebook 5: 0 of 4 correct\n")
 
 
+def test_lines_that_only_ipython_reads_are_passed_over(capsys, write):
+    path = write(notebook("%matplotlib inline\n!ls\n?print\ntorch.rand?\ntorch.rand??",
+                          "from tutorials.exercises import e02",
+                          "def kept(drafted, choices):\n    return len(drafted)"), "a.ipynb")
+    assert re.search(r"^2\.1   kept +wrong$", run(capsys, path)[1].out, re.MULTILINE)
+
+
 def test_bad_input_is_one_line_and_2(capsys, write):
     for path, words in ((ROOT / "nothing.py", "No such file"),
                         (write("def f(:", "a.py"), "SyntaxError"),
                         (write("1 / 0", "b.py"), "ZeroDivisionError"),
                         (write("raise SystemExit(0)", "c.py"), "SystemExit"),
                         (write("[]", "d.ipynb"), "cannot read"),
+                        (write(notebook("x = 1", "def f(:"), "f.ipynb"), "code cell 2, line 1"),
                         (write("x = 1", "e.py"), "answers no exercise")):
         code, printed = run(capsys, path)
         assert code == 2 and printed.out == "", path

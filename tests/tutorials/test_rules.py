@@ -109,6 +109,8 @@ def test_less_or_equal_is_caught_however_it_is_written(test, capsys):
     lambda u, ratio: u.log() < u, lambda u, ratio: u.log() < u.log(),
     lambda u, ratio: float(u) < ratio, lambda u, ratio: u < u.flip(0),
     lambda u, ratio: u**2 < ratio, lambda u, ratio: u < 2 * u, lambda u, ratio: 1 / u > 1 / ratio,
+    lambda u, ratio: ratio.log() - u.log() > 0, lambda u, ratio: ratio.clone().sub_(u) > 0,
+    lambda u, ratio: torch.lt(input=u, other=ratio),
     lambda u, ratio: torch.minimum(u, ratio) < ratio,
     lambda u, ratio: torch.tensor([0 if x else 1 for x in [u]]),
     lambda u, ratio: torch.from_numpy(numpy.array(u)) < ratio])

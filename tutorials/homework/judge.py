@@ -14,7 +14,7 @@ from tutorials.grading import UNANSWERED, Mistake, check, untouched
 from tutorials.homework.speculative import speculative_sampling as blank_homework
 from tutorials.homework.watching import Reader, RowsDrawnFrom
 from tutorials.slips import SLIPS
-from tutorials.tutor import RANDOMNESS, RULES, states
+from tutorials.tutor import RANDOMNESS, RULES, states, toy_seeds
 
 THREE = "texts of three tokens"
 FORGOT = " (the draft does not read its own last proposal after it was kept)"
@@ -23,7 +23,7 @@ Check = Callable[[Callable], str]  # -> "correct", "wrong" or "not answered yet"
 
 def checks(seed: int | None = None) -> Iterator[tuple[str, Check]]:
     """Yield the name of each check, and the check. seed: of other toy models."""
-    models = (1, 2) if seed is None else (3 + 2 * seed, 4 + 2 * seed)
+    models = toy_seeds(seed)
     for name, judge in (("lengths", lengths), ("distribution", distribution),
                         ("impossible token", impossible_token), ("temperature", temperature),
                         ("passes of the target", passes), ("caches", caches)):
@@ -91,14 +91,15 @@ def distribution(models: tuple[int, int], function: Callable) -> str:
 
 def impossible_token(models: tuple[int, int], function: Callable) -> str:
     """Check that a token of probability 0 is never written, not even if a u is exactly 0."""
-    def with_token_2(gamma, found=None):
-        found = texts(function, models, gamma, never=(2,)) if found is None else found
+    def impossible(found):
         return {text: probability for text, probability in found.items() if 2 in text}
 
+    def with_token_2(gamma):
+        return impossible(texts(function, models, gamma, never=(2,)))
+
     def less_or_equal(gamma):
-        return with_token_2(gamma, by_enumeration(
-            HashModel(models[0], never=(2,)), HashModel(models[1]), 3, gamma,
-            rule=mistakes.less_or_equal))
+        return impossible(by_enumeration(HashModel(models[0], never=(2,)), HashModel(models[1]), 3,
+                                         gamma, rule=mistakes.less_or_equal))
 
     known = [mistake._replace(answer=less_or_equal) for mistake in RULES
              if mistake.answer is mistakes.less_or_equal]
