@@ -191,7 +191,10 @@ def test_a_recording_is_read_as_the_run_it_was(name, tmp_path):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_recorded_run_is_drawn(name, tmp_path):
-    """Every token of the file, at its position, in the mark of its verdict; none hides another."""
+    """Every token of the file, at its position, in the mark of its verdict; none hides another.
+
+    All of a round are nearest to it, above its bar; a correction above a token rejected for it.
+    """
     told = recorded(RUNS[name], tmp_path / "run.json")
     axes = draw_run(read_recording(tmp_path / "run.json")).axes[0]
     found = {marks.get_label(): marks.get_offsets().tolist() for marks in axes.collections}
@@ -206,10 +209,12 @@ def test_a_recorded_run_is_drawn(name, tmp_path):
         if round["extra"]:
             above = 0.4 * (round["kind"] == "correction")
             wanted[round["kind"]].append((number, kept + 1 + above))
-    assert {fate: sorted((math.floor(x), y) for x, y in marks) for fate, marks in found.items()} \
+    assert {fate: sorted((math.floor(x + 0.5), y) for x, y in marks) for fate, marks in found.items()} \
         == {fate: sorted(places) for fate, places in wanted.items()}
     points = [tuple(point) for marks in found.values() for point in marks]
     assert len(set(points)) == len(points)
+    assert all(abs(x - math.floor(x + 0.5)) < 0.4 for x, _ in points)
+    assert {(x, y) for x, y in found["correction"]} <= {(x, y + 0.4) for x, y in found["rejected"]}
 
 
 def test_a_round_without_a_trace_cannot_be_recorded():
