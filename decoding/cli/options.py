@@ -10,7 +10,7 @@ import sys
 
 from decoding.cli.models import LOOKUP, list_models, usual_draft
 from decoding.cli.refusals import refuse
-from decoding.gamma import DEFAULT_GAMMA
+from decoding.gamma import DEFAULT_GAMMA, LARGEST_GAMMA
 from decoding.shapes import TREE_FORM, tree
 from weights.console import (
     LARGEST_SEED,
@@ -27,7 +27,6 @@ from weights.registry import DEFAULT_TARGET, resolve
 DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
 DEFAULT_AT_ONCE = 8
-LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
 
 def gamma(text: str) -> int | str:

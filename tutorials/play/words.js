@@ -11,10 +11,12 @@ export function about(run) {
   const made = accepted + rounds.filter((round) => round.extra !== null).length;
   const by = judgedBy(run);
   const names = settings.target ? `${settings.target} and ${settings.draft}, ` : "";
-  const how = settings.temperature === 0 ? "greedy" : `temperature ${settings.temperature}`;
+  const { temperature } = settings;
+  const how = temperature === undefined ? ""
+    : temperature === 0 ? "greedy, " : `temperature ${temperature}, `;
   const shape = by === "tree" ? `tree ${settings.tree ?? `of depth ${gamma}`}`
     : `${by === "block" ? "block rule, " : ""}γ = ${gamma}`;
-  return `${names}${how}, ${shape}: ${made} tokens in ${rounds.length} passes of the `
+  return `${names}${how}${shape}: ${made} tokens in ${rounds.length} passes of the `
     + `target; ${accepted} of ${drafted} drafted tokens stayed.`;
 }
 
