@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from decoding.result import Round
 
 DEFAULT_GAMMA = 4
+LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
 
 class Gamma(Protocol):

@@ -21,7 +21,7 @@ FATES: dict[str, dict] = {
     "bonus": {"marker": "*", "color": "tab:blue", "s": 90},
 }
 
-WIDE = 0.7  # of the way to the next round: candidates for one position
+WIDE = 0.7  # of the way to the next round: candidates for one position. Less than a bar below
 
 
 def draw_run(run: Generation, rounds: slice = slice(None)) -> Figure:
@@ -65,12 +65,17 @@ def fates(round: Round) -> list[tuple[int, str]]:
 
 
 def lanes(round: Round) -> list[float]:
-    """Return how far to the right of its round each token of `fates` is drawn.
+    """Return how far to the right of its round's middle each token of `fates` is drawn.
 
-    A bonus stands beside drafted tokens of its position, which are on another branch.
+    A bonus stands beside drafted tokens of its position, which are on another branch; a correction
+    above the last one that was rejected for it.
     """
     points = fates(round)
-    positions = [position for position, _ in points]
-    widest = max(Counter(positions[:len(round.drafted)]).values(), default=1)
-    return [0.0 if fate == "correction" else WIDE / widest * positions[:i].count(position)
-            for i, (position, fate) in enumerate(points)]
+    positions = [position for position, fate in points if fate != "correction"]
+    widest = max(Counter(positions).values(), default=1)
+    found = [WIDE * ((positions[:i].count(position) + 0.5) / widest - 0.5)
+             for i, position in enumerate(positions)]
+    if round.kind == "correction":
+        rejected = (round.accepted + 1, "rejected")
+        found.append([x for x, point in zip(found, points) if point == rejected][-1])
+    return found

@@ -8,7 +8,7 @@ object, in UTF-8:
     prompt      the tokens of the prompt. A token is {"id": …, "text": …}; bytes that are no whole
                 character stand as U+FFFD in its text
     settings    every option's value, as in the output of --json
-    gamma       the most tokens drafted in a round; of trees, their depth
+    gamma       the most tokens drafted in a round, 1024 at most; of trees, their depth
     rounds      in order, each of them an object:
         drafted       tokens, each also with
                           q, p     its probability by draft and target; of a candidate that was
@@ -28,6 +28,8 @@ object, in UTF-8:
         target_cache  [length before, length after] the rewind; [0, 0] without a cache
         draft_cache   the same; null for a draft that is no model
         finish_reason, seconds, phase_seconds, prefill_seconds   as in decoding/result.py
+
+The page and `read_recording` read the same files, and refuse the same.
 """
 import json
 import math
@@ -38,9 +40,10 @@ from torch import Tensor
 
 from decoding.drafters.tree import TEXT
 from decoding.evidence import Evidence, evidence
+from decoding.gamma import LARGEST_GAMMA
 from decoding.result import Generation, Round
 from decoding.tree import TreeRound, depths
-from weights.files import parse_json
+from weights.files import to_text
 from weights.output import write_text
 from weights.vocabulary import Tokenizer
 
@@ -91,16 +94,16 @@ def token(id: int, tokenizer: Tokenizer) -> dict:
 def read_recording(path: Path) -> Generation:
     """Return the recorded run, without traces. Raises ValueError if the file is no recording."""
     try:
-        recording = parse_json(path.read_text(encoding="utf-8"))
+        recording = parse(to_text(path.read_bytes(), str(path)))
         version, told, gamma = (recording[name] for name in ("recording", "rounds", "gamma"))
         if version == VERSION:
             rounds = [read_round(round) for round in told]
-            sound = (rounds != [] and is_number(gamma, whole=True)
+            sound = (rounds != [] and is_number(gamma, whole=True) and gamma <= LARGEST_GAMMA
                      and are_tokens(recording["prompt"])
                      and isinstance(recording["settings"], dict)
                      and all(is_sound(round, gamma) for round in rounds)
                      and all(map(is_as_told, rounds, told)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise no_recording(path) from error
     if version != VERSION:
         raise ValueError(f"{path} is a recording of version {version!r}, but this program reads "
@@ -108,6 +111,17 @@ def read_recording(path: Path) -> Generation:
     if not sound:
         raise no_recording(path)
     return Generation(rounds, gamma)
+
+
+def parse(text: str) -> Any:
+    """Return what a JSON text says to a browser: 8.0 is 8, and NaN is no number."""
+    def number(digits: str) -> float:
+        value = float(digits)
+        return int(value) if value.is_integer() else value
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no JSON")
+    return json.loads(text, parse_int=number, parse_float=number, parse_constant=refuse)
 
 
 def no_recording(path: Path) -> ValueError:
@@ -129,13 +143,14 @@ def read_round(told: dict) -> Round:
 
 def is_sound(round: Round, gamma: int) -> bool:
     """Return whether the parts of a round are what they should be, and agree with one another."""
-    n, caches = len(round.drafted), [round.target_cache, round.draft_cache or (0, 0)]
+    n, caches = len(round.drafted), [round.target_cache]
+    caches += [] if round.draft_cache is None else [round.draft_cache]
     chain = list(range(-1, n - 1)), list(range(round.accepted))
     parents, path = (round.parents, round.path) if isinstance(round, TreeRound) else chain
     kind = ("none" if round.extra is None else
             "correction" if [TEXT, *path][-1] in parents else "bonus")
     return (len(parents) == n and is_path(path, parents, gamma) and round.kind == kind
-            and isinstance(round.block, bool) and [len(cache) for cache in caches] == [2, 2]
+            and isinstance(round.block, bool) and all(len(cache) == 2 for cache in caches)
             and all(is_number(length, whole=True) for cache in caches for length in cache)
             and all(is_number(time) for time in [round.seconds, *round.phase_seconds.values()])
             and (round.prefill_seconds is None or is_number(round.prefill_seconds))
@@ -147,7 +162,8 @@ def is_path(path: list[int], parents: list[int], gamma: int) -> bool:
 
     parents: each of them, in a list of any length, must come before its child.
     """
-    return (all(type(parent) is int and TEXT <= parent < i for i, parent in enumerate(parents))
+    return (isinstance(parents, list)
+            and all(type(parent) is int and TEXT <= parent < i for i, parent in enumerate(parents))
             and [parents[i] for i in path] == [TEXT, *path][:len(path)]
             and max(depths(parents), default=0) <= gamma)
 
@@ -163,8 +179,9 @@ def is_as_told(round: Round, told: dict) -> bool:
 
 def are_tokens(tokens: list[dict], *numbers: str) -> bool:
     """Return whether these are tokens that have numbers of these names."""
-    return all(is_number(token["id"], whole=True) and isinstance(token["text"], str)
-               and all(is_number(token[name]) for name in numbers) for token in tokens)
+    return isinstance(tokens, list) and all(
+        is_number(token["id"], whole=True) and isinstance(token["text"], str)
+        and all(is_number(token[name]) for name in numbers) for token in tokens)
 
 
 def is_number(value: object, whole: bool = False) -> bool:

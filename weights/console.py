@@ -25,6 +25,9 @@ class OneLineParser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and exit with code 2."""
+        if message.endswith("expected one argument"):
+            message += "; one that begins with - goes after =, as in --option=-x"
         tell(f"{self.prog}: {one_line(message)}; --help lists all options")
         sys.exit(2)
 

@@ -10,7 +10,7 @@ import sys
 
 from decoding.cli.models import LOOKUP, list_models, usual_draft
 from decoding.cli.refusals import refuse
-from decoding.gamma import DEFAULT_GAMMA
+from decoding.gamma import DEFAULT_GAMMA, LARGEST_GAMMA
 from decoding.shapes import TREE_FORM, tree
 from weights.console import (
     LARGEST_SEED,
@@ -27,7 +27,6 @@ from weights.registry import DEFAULT_TARGET, resolve
 DEFAULT_PROMPT = "Once upon a time"
 DEFAULT_TEMPERATURE = 0.8  # greedy text of a small model runs in circles
 DEFAULT_AT_ONCE = 8
-LARGEST_GAMMA = 1024  # GPT-2's context; a run counts the rounds for each number of accepted tokens
 
 
 def gamma(text: str) -> int | str:
@@ -35,11 +34,16 @@ def gamma(text: str) -> int | str:
     return text if text == "auto" else whole(0, LARGEST_GAMMA)(text)
 
 
-def stop_string(text: str) -> str:
-    """Return a text that is not empty, escapes read; an argparse type."""
+def not_empty(text: str) -> str:
+    """Return a text that is not empty; an argparse type."""
     if text == "":
         raise argparse.ArgumentTypeError("must not be empty")
-    return unescape(text)
+    return text
+
+
+def stop_string(text: str) -> str:
+    """Return a text that is not empty, escapes read; an argparse type."""
+    return unescape(not_empty(text))
 
 
 def unescape(text: str) -> str:
@@ -56,9 +60,9 @@ def make_parser() -> OneLineParser:
     add = parser.add_argument
     add("prompt", nargs="?", metavar="PROMPT",
         help=f'the text to continue (default: "{DEFAULT_PROMPT}")')
-    add("--prompt-file", metavar="F",
+    add("--prompt-file", metavar="F", type=not_empty,
         help="read the prompt from a UTF-8 file, used whole; - is stdin")
-    add("--prompts-file", metavar="F",
+    add("--prompts-file", metavar="F", type=not_empty,
         help='continue many prompts, several in each pass: F, or - for stdin, has a JSON object a '
              'line, {"prompt": ...} and if you like "max_new_tokens" and "seed"; for each a line '
              "of JSON is printed, in the same order")
@@ -117,7 +121,7 @@ def make_parser() -> OneLineParser:
     add("--rejected", action="store_true",
         help="show in the text which drafted tokens were rejected: struck through, or without "
              "colours between ~~ and ~~")
-    add("--record", metavar="FILE",
+    add("--record", metavar="FILE", type=not_empty,
         help="also write the rounds into FILE, to be shown again (see decoding/recording.py)")
     add("--json", action="store_true", help="print one JSON object instead of the text")
     add("--color", choices=["auto", "always", "never"], default="auto",
@@ -134,7 +138,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     What makes no sense ends the program with one line and code 2.
     """
     parser = make_parser()
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        why = ("that begins with - goes last, after --" if unknown[0].startswith("-") else
+               "of several words needs quotes")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}; a prompt {why}")
     if options.list_models:
         print(list_models())
         sys.exit(0)

@@ -66,15 +66,18 @@ def judged(names: list[str], answers: list[Column], verdicts: list[str], stage: 
                   Column("verdict", "verdict", words, colors, VERDICT)], stage, look)
 
 
-def sampled_answers(tests: list[Evidence], look: Look) -> list[Column]:
-    """Return the columns of tests by chance."""
+def sampled_answers(tests: list[Evidence], look: Look, u_seen: int = TARGET) -> list[Column]:
+    """Return the columns of tests by chance.
+
+    u_seen: the first stage that shows u.
+    """
     q, p, u, P, h = zip(*tests) if tests else [()] * 5
     block = any(value is not None for value in P)
     compared = ([numbers("P", P, "", TARGET), numbers("h", h, "", TARGET)] if block else
                 [numbers("p/q", [p / q for q, p, *_ in tests], "", TARGET)])
     return [numbers("q", q, "draft", DRAFT), bars(q, "draft", DRAFT, look),
             numbers("p", p, "target", TARGET), bars(p, "target", TARGET, look),
-            *compared, numbers("u", u, "", TARGET)]
+            *compared, numbers("u", u, "", u_seen)]
 
 
 def greedy_answers(drafted: list[int], trace: Trace, tokenizer: Tokenizer) -> list[Column]:

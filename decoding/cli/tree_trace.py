@@ -17,8 +17,9 @@ def explain_tree(number: int, round: Round, tokenizer: Tokenizer, stage: int = V
     stage: as for `explain`. Before the verdict all of the tree is shown, then only the candidates
         of the path that was walked.
     Candidate 1.2 is the second that may follow candidate 1. Drawn candidates: q and p are what
-    earlier candidates have left of both, and u the uniform of the test. Otherwise the target's own
-    choice.
+    earlier candidates have left of both, and u the uniform of the test; it is shown with the
+    verdict, which it would give away, as only tested candidates have one. Otherwise the target's
+    own choice.
     """
     trace = round.trace
     if not (isinstance(round, TreeRound) and isinstance(trace, TreeTrace)):
@@ -30,7 +31,7 @@ def explain_tree(number: int, round: Round, tokenizer: Tokenizer, stage: int = V
     found, rest = evidence(round)
     tests = [found[i] for i in shown]
     if trace.tests:
-        answers = sampled_answers(tests, look)
+        answers = sampled_answers(tests, look, u_seen=VERDICT)
     else:
         q, choices = [test.q for test in tests], trace.p.argmax(-1).tolist()
         own = [show_token(choices[round.parents[i] + 1], tokenizer) for i in shown]

@@ -191,7 +191,10 @@ def test_a_recording_is_read_as_the_run_it_was(name, tmp_path):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_recorded_run_is_drawn(name, tmp_path):
-    """Every token of the file, at its position, in the mark of its verdict; none hides another."""
+    """Every token of the file, at its position, in the mark of its verdict; none hides another.
+
+    All of a round are nearest to it, above its bar; a correction above a token rejected for it.
+    """
     told = recorded(RUNS[name], tmp_path / "run.json")
     axes = draw_run(read_recording(tmp_path / "run.json")).axes[0]
     found = {marks.get_label(): marks.get_offsets().tolist() for marks in axes.collections}
@@ -206,10 +209,13 @@ def test_a_recorded_run_is_drawn(name, tmp_path):
         if round["extra"]:
             above = 0.4 * (round["kind"] == "correction")
             wanted[round["kind"]].append((number, kept + 1 + above))
-    assert {fate: sorted((math.floor(x), y) for x, y in marks) for fate, marks in found.items()} \
-        == {fate: sorted(places) for fate, places in wanted.items()}
+    drawn = {fate: sorted((math.floor(x + 0.5), y) for x, y in marks)
+             for fate, marks in found.items()}
+    assert drawn == {fate: sorted(places) for fate, places in wanted.items()}
     points = [tuple(point) for marks in found.values() for point in marks]
     assert len(set(points)) == len(points)
+    assert all(abs(x - math.floor(x + 0.5)) < 0.4 for x, _ in points)
+    assert {(x, y) for x, y in found["correction"]} <= {(x, y + 0.4) for x, y in found["rejected"]}
 
 
 def test_a_round_without_a_trace_cannot_be_recorded():
@@ -251,16 +257,36 @@ def test_what_is_no_recording_is_refused_in_one_sentence(tmp_path, text):
 
 
 SPOILT = {
-    "kind": ["bonus", "x", None], "gamma": [1, -1], "prompt": [None, [{"id": 1}], [3]],
-    "settings": [None, []], "parents": [[], [-1, 0, 0], 3], "block": [None, 1, "yes", True],
+    "kind": ["bonus", "x", None], "gamma": [1, -1, 1025, 3.5],
+    "prompt": [None, {}, [{"id": 1}], [3]],
+    "settings": [None, []], "parents": [[], {}, [-1, 0, 0], 3], "block": [None, 1, "yes", True],
     "extra": [None, {}, {"id": -1}, {"id": 1.5}, {"id": True}, {"id": 1}, 3],
-    "drafted": [[], [{"id": "x"}], [3]], "residual": [None, [{"id": 1, "text": "a"}], [3]],
-    "target_cache": [[1], [1, 2, 3], [0, "x"], None], "draft_cache": [[1], 3, [1, -1]],
+    "drafted": [[], {}, [{"id": "x"}], [3]], "residual": [None, {}, [{"id": 1, "text": "a"}], [3]],
+    "target_cache": [[1], [1, 2, 3], [0, "x"], None], "draft_cache": [[], [1], 3, [1, -1]],
     "finish_reason": ["x", 3, []], "seconds": [None, "1", math.nan, -1, True],
     "phase_seconds": [None, {"draft": "x"}, [1]], "prefill_seconds": ["x", math.inf]}
 OF_A_TOKEN = {"id": [-1, 1.5, True, None, "1"], "text": [None, 3], "q": [None, -1, math.nan, "1"],
               "p": [None, True], "u": ["x", -1], "verdict": ["bonus", None, 3]}
 OF_A_BLOCK = {"P": [None, -1, "x"], "h": [None, math.inf]}
+
+
+def test_a_recording_is_read_as_a_browser_reads_it(tmp_path):
+    """A mark that some editors begin with is no part of it; 3.0 is 3; what is not UTF-8 is none."""
+    file = tmp_path / "run.json"
+    recorded(CHAINS["one by one"], file)
+    run, text = read_recording(file), file.read_bytes()
+    for same in (b"\xef\xbb\xbf" + text, text.replace(b'"gamma": 3', b'"gamma": 3.0')):
+        assert same != text
+        file.write_bytes(same)
+        assert read_recording(file) == run
+        assert type(read_recording(file).gamma) is int
+    for spoilt in (text.replace(b'"text": "a"', b'"text": "\xff"'),
+                   text.replace(b'"settings": {}', b'"settings": {"seed": NaN}'),
+                   text.replace(b'"gamma": 3', b'"gamma": ' + b"9" * 400)):
+        assert spoilt != text
+        file.write_bytes(spoilt)
+        with pytest.raises(ValueError, match="is no recording"):
+            read_recording(file)
 
 
 def refused(file, told):
@@ -308,7 +334,7 @@ def test_a_recording_with_other_branches_is_refused(name, tmp_path):
               list(range(-1, len(round.parents) - 1))]
     for i in range(len(round.parents)):
         spoilt += [[*round.parents[:i], wrong, *round.parents[i + 1:]]
-                   for wrong in (-2, i, i + 1, -1.0, True, None, "0")]
+                   for wrong in (-2, i, i + 1, 0.5, True, None, "0")]
     for i in round.path:
         spoilt += [[*round.parents[:i], wrong, *round.parents[i + 1:]]
                    for wrong in range(-1, i) if wrong != round.parents[i]]

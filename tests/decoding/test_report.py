@@ -384,6 +384,17 @@ def test_step_shows_a_round_in_three_stages(generate, capsys, monkeypatch):
     assert "[Enter" not in rest and rest.count("round ") > 1
 
 
+def test_step_keeps_the_uniforms_of_a_tree_for_the_verdict(generate, capsys, monkeypatch):
+    """Only tested candidates have one: it would give the verdict away."""
+    keyboard = Keyboard(4, capsys)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    generate("--step", "--mode", "speculative", "--tree", "3x2", *SAMPLED, *SHORT)
+    _, draft, target, verdict, _ = keyboard.shown
+    assert re.search(r"^drafted +q$", draft, re.M)
+    assert re.search(r"^drafted +q +p +p/q$", target, re.M)
+    assert re.search(r"^drafted +q +p +p/q +u  verdict$", verdict, re.M)
+
+
 def test_step_computes_a_round_only_when_enter_was_pressed(generate, capsys, monkeypatch):
     computed = []
 

@@ -7,7 +7,7 @@ const BEFORE = 5; // positions before the round that the caches show
 export const MARKS = { accepted: "✓ accepted", rejected: "✗ rejected", "not tested": "– not tested",
   correction: "▲ correction", bonus: "★ bonus" };
 
-// stage 0: drafted, with q. 1: with p. 2: with u and the verdict.
+// stage 0: drafted, with q. 1: with p and u. 2: with the verdict.
 export function card(token, stage) {
   const { text, q, p, u, verdict, P, h } = token;
   const decided = stage === 2;
@@ -16,21 +16,17 @@ export function card(token, stage) {
   const name = element(tag, { class: "token" }, visible(text));
   const made = element("div", { class: `card ${decided ? verdict : "drafted"}` }, name,
     meter("q", q, "draft"));
-  if (stage >= 1) made.append(meter("p", p, "target"));
+  const tested = decided && verdict !== "not tested";
   const compared = block ? [`P = ${shown(P)}`, `h = ${shown(h)}`] : [`p/q = ${shown(p / q)}`];
-  if (stage >= 1) made.append(...compared.map((words) => element("div", {}, words)));
-  if (decided && verdict !== "not tested") made.append(...block ? test(u, h, "h") : test(u, p / q));
+  const sign = tested && block ? ` ${u < h ? "<" : "≥"} h` : "";
+  if (u !== null) compared.push(`u = ${shown(u)}${sign}`);
+  else if (tested) compared.push(p > 0 ? "target’s choice" : "not its choice");
+  if (stage >= 1) {
+    made.append(meter("p", p, "target"), ...compared.map((words) => element("div", {}, words)));
+  }
+  if (tested && u !== null) made.append(block ? testBar(u, h, "h") : testBar(u, p / q));
   if (decided) made.append(element("b", { class: "fate" }, MARKS[verdict]));
   return made;
-}
-
-function test(u, limit, name = "p/q") {
-  if (typeof u !== "number") {
-    return [element("div", {}, limit > 0 ? "target’s choice" : "not its choice")];
-  }
-  const sign = u < limit ? "<" : "≥";
-  return [element("div", {}, `u = ${shown(u)}${name === "h" ? ` ${sign} h` : ""}`),
-    testBar(u, limit, name)];
 }
 
 export function testBar(u, limit, name = "p/q") {

@@ -9,15 +9,14 @@ import { TorchGenerator } from "./mersenne.js";
 import { Pair } from "./pair.js";
 import { idsOf } from "./pairwords.js";
 import { Pays } from "./pays.js";
+import { readRecording } from "./recording.js";
 import { Rounds } from "./rounds.js";
 import { Rows } from "./rows.js";
 import { break_even, expected_speedup } from "./theory.js";
 
 const panels = {
   die: new Die(change), rounds: new Rounds(change), rows: new Rows(change), pays: new Pays(change),
-  pair: new Pair(change, (recording) => {
-    panels.rounds.load([new File([JSON.stringify(recording)], "run.json")]);
-  }),
+  pair: new Pair(change, (recording) => panels.rounds.open([recording])),
 };
 let state = readAddress();
 
@@ -66,5 +65,6 @@ show();
 
 // For the browser's console, and for the tests.
 globalThis.play = {
-  break_even, expected_speedup, idsOf, outcome, panels, RULES, Tokenizer, TorchGenerator,
+  break_even, expected_speedup, idsOf, outcome, panels, readRecording, RULES, Tokenizer,
+  TorchGenerator,
 };

@@ -61,10 +61,11 @@ export class Pair {
       this.change({ panel: "pair" });
       await pause(); // to show that
       await addFiles(this.pair, await files);
+      if (missing(this.pair).length === 0) await warmUp(this.pair);
     } catch (error) {
-      this.error = error.message;
+      const whole = missing(this.pair).length === 0;
+      this.error = error.message + (whole ? " The pair loaded before is still there." : "");
     }
-    if (missing(this.pair).length === 0) await warmUp(this.pair);
     this.loading = false;
     this.change({ panel: "pair" });
   }
@@ -104,8 +105,9 @@ export class Pair {
     byId("pair-files").hidden = parts.length === 0;
     byId("pair-run").hidden = !this.ready;
     byId("pair-about").classList.toggle("error", Boolean(this.error));
-    byId("pair-about").textContent = this.error || (this.loading ? "reading the files …"
-      : parts.length > 0 && parts.length < 3 ? `Still missing: ${parts.join(", ")}.` : "");
+    const some = parts.length > 0 && parts.length < 3;
+    byId("pair-about").textContent = this.loading ? "reading the files …"
+      : [this.error, some ? `Still missing: ${parts.join(", ")}.` : ""].join(" ").trim();
   }
 
   clear() {

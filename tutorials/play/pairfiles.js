@@ -11,22 +11,25 @@ export const NEEDED = ["tales-large/model.safetensors", "tales-small/model.safet
   "tales-large/tales.tiktoken"];
 
 // Add what these files hold to a pair, {"tales-large", "tales-small", tokenizer}, in which parts
-// may be missing still. Other files are passed over. Throws an Error with one sentence.
+// may be missing still. Other files are passed over. Throws an Error with one sentence; then the
+// pair is what it was.
 export async function addFiles(pair, files) {
   const known = files.filter(isOfPair);
   if (known.length === 0) throw new Error("None of these files belongs to the pair.");
+  const found = {};
   for (const file of known) {
     if (file.size > LARGEST) throw new Error(`${file.name} is too large to be one of the pair.`);
     if (file.name.endsWith(".tiktoken")) {
-      pair.tokenizer = new Tokenizer(file.name, await file.text());
-      if (pair.tokenizer.end !== CONFIG.n_vocab - 1) {
+      found.tokenizer = new Tokenizer(file.name, await file.text());
+      if (found.tokenizer.end !== CONFIG.n_vocab - 1) {
         throw new Error(`${file.name} is not the pair’s vocabulary, tales.tiktoken.`);
       }
     } else {
       const { name, model } = makeModel(file.name, await file.arrayBuffer());
-      pair[name] = model;
+      found[name] = model;
     }
   }
+  Object.assign(pair, found);
 }
 
 export function isOfPair({ name }) {

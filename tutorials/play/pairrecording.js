@@ -1,4 +1,5 @@
-// A run of the pair as decoding/recording.py writes one, for the panel that shows such runs.
+// A run of the pair as decoding/recording.py writes one, but for the times, for the panel that
+// shows such runs.
 
 import { verdictOf } from "./pairwords.js";
 import { residual } from "./rules.js";

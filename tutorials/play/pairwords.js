@@ -10,14 +10,15 @@ export function verdictOf({ accepted, kind }, i) {
   return i === accepted && kind === "correction" ? "rejected" : "not tested";
 }
 
-// Elements for the tokens of a run. One that was rejected is struck through, before its correction.
+// Elements for the tokens of a run. One that was rejected is struck through, before its correction;
+// it is not copied with the text.
 export function textPieces(rounds, tokenizer) {
   const piece = (tag, fate, id) =>
     element(tag, { class: `in-text ${fate}`, title: fate }, tokenizer.decode([id]));
   return rounds.flatMap((round) => [
     ...round.drafted.map((id, i) => [verdictOf(round, i), id])
       .filter(([fate]) => fate !== "not tested")
-      .map(([fate, id]) => piece(fate === "rejected" ? "s" : "span", fate, id)),
+      .map(([fate, id]) => piece(fate === "rejected" ? "del" : "span", fate, id)),
     ...(round.extra === null ? [] : [piece("span", round.kind, round.extra)]),
   ]);
 }

@@ -1,11 +1,14 @@
 // A recorded run, as decoding/recording.py writes it.
 
 const VERSION = 2;
+const LARGEST_GAMMA = 1024;
+const ENDS = [null, "eos", "stop", "length", "context"];
 export const TEXT = -1; // the parent of a token that follows the text
 
-// Return the recording that a file's text holds. Throws an Error with one sentence for the reader.
-export function readRecording(name, text) {
-  const recording = parsed(text);
+// Return the recording that a file's bytes hold. Throws an Error with one sentence for the reader.
+// The same files are read, and refused, by read_recording of decoding/recording.py.
+export function readRecording(name, bytes) {
+  const recording = parsed(bytes);
   if (recording?.recording === undefined || !Array.isArray(recording.rounds)) {
     throw noRecording(name);
   }
@@ -17,9 +20,9 @@ export function readRecording(name, text) {
   return recording;
 }
 
-function parsed(text) {
+function parsed(bytes) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
     return undefined;
   }
@@ -31,17 +34,22 @@ function noRecording(name) {
 }
 
 function wellFormed({ prompt, gamma, settings, rounds }) {
-  return areTokens(prompt) && isCount(gamma) && settings instanceof Object
-    && rounds.length > 0 && rounds.every((round) => round instanceof Object
-      && holdsTokens(round) && agrees(round, gamma)
+  return areTokens(prompt) && isCount(gamma) && gamma <= LARGEST_GAMMA && isObject(settings)
+    && rounds.length > 0 && rounds.every((round) => isObject(round)
+      && holdsTokens(round) && agrees(round, gamma) && isTimed(round)
       && isCache(round.target_cache)
       && (round.draft_cache === null || isCache(round.draft_cache)));
 }
 
+function isTimed({ finish_reason, seconds, phase_seconds, prefill_seconds }) {
+  return ENDS.includes(finish_reason) && isNumber(seconds)
+    && isObject(phase_seconds) && Object.values(phase_seconds).every(isNumber)
+    && (prefill_seconds === null || isNumber(prefill_seconds));
+}
+
 function holdsTokens({ drafted, extra, residual, block, parents }) {
-  const verdicts = ["accepted", "rejected", "not tested"];
   return areTokens(drafted, "q", "p", ...(block ? ["P", "h"] : []))
-    && drafted.every(({ u, verdict }) => (u === null || isNumber(u)) && verdicts.includes(verdict))
+    && drafted.every(({ u }) => u === null || isNumber(u))
     && (parents === null || Array.isArray(parents)) && typeof block === "boolean"
     && (extra === null || areTokens([extra])) && areTokens(residual, "p");
 }
@@ -54,18 +62,34 @@ function agrees(round, gamma) {
   const last = path.at(-1) ?? TEXT;
   const ends = extra === null ? "none" : parents.includes(last) ? "correction" : "bonus";
   return parents.length === drafted.length && kind === ends
-    && parents.every((parent, i) => isCount(parent - TEXT) && parent < i)
+    && parents.every((parent, i) => (parent === TEXT || isCount(parent)) && parent < i)
     && path.every((node, i) => parents[node] === (i > 0 ? path[i - 1] : TEXT))
-    && depthOf(round) <= gamma;
+    && depthOf(round) <= gamma
+    && drafted.every(({ verdict }, i) => verdict === verdictIn(round, path, i));
+}
+
+// What became of the i-th drafted token of a round, of which those in the path were accepted.
+function verdictIn(round, path, i) {
+  const parents = parentsOf(round);
+  const tested = path.length + (round.kind === "correction" ? 1 : 0);
+  const decided = [TEXT, ...path].slice(0, tested); // the tokens after which one was looked for
+  const kept = path.find((node) => parents[node] === parents[i]) ?? parents.length;
+  const block = round.block && round.parents === null && round.kind === "correction";
+  return path.includes(i) ? "accepted"
+    : block || (decided.includes(parents[i]) && i < kept) ? "rejected" : "not tested";
 }
 
 function areTokens(list, ...numbers) {
   return Array.isArray(list) && list.every((token) => typeof token?.text === "string"
-    && numbers.every((name) => isNumber(token[name])));
+    && isCount(token.id) && numbers.every((name) => isNumber(token[name])));
 }
 
 function isCache(lengths) {
   return Array.isArray(lengths) && lengths.length === 2 && lengths.every(isCount);
+}
+
+function isObject(value) {
+  return value instanceof Object && !Array.isArray(value);
 }
 
 function isNumber(value) {

@@ -60,16 +60,19 @@ export class Rounds {
   async load(files) {
     if (files.length === 0) return;
     try {
-      const read = async (file) => readRecording(file.name, await file.text());
-      const recordings = await Promise.all(files.map(read));
-      this.keep(recordings);
-      this.error = "";
-      this.change({ panel: "rounds", by: judgedBy(recordings[0]), gamma: recordings[0].gamma,
-        round: 1, stage: 0 });
+      const read = async (file) => readRecording(file.name, await file.arrayBuffer());
+      this.open(await Promise.all(files.map(read)));
     } catch (error) {
       this.error = error.message;
       this.change({ panel: "rounds" });
     }
+  }
+
+  open(recordings) {
+    this.keep(recordings);
+    this.error = "";
+    this.change({ panel: "rounds", by: judgedBy(recordings[0]), gamma: recordings[0].gamma,
+      round: 1, stage: 0 });
   }
 
   prepare(state) {

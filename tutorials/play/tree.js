@@ -7,7 +7,9 @@ import { parentsOf, pathOf, TEXT } from "./recording.js";
 
 const NODE = { width: 196, height: 50, across: 10, down: 14, stem: 26 }; // pixels
 
-// The stages are those of a card. The last one has a node for the token that is not the draft's.
+// The stages are those of a card, but u comes with the verdict: only candidates that are tested have
+// one, which would give the path away. The last stage has a node for the token that is not the
+// draft's.
 export function treeOf(round, stage) {
   const parents = parentsOf(round);
   const fates = round.drafted.map(({ verdict }) => stage === 2 ? verdict : "drafted");

@@ -11,10 +11,12 @@ export function about(run) {
   const made = accepted + rounds.filter((round) => round.extra !== null).length;
   const by = judgedBy(run);
   const names = settings.target ? `${settings.target} and ${settings.draft}, ` : "";
-  const how = settings.temperature === 0 ? "greedy" : `temperature ${settings.temperature}`;
+  const { temperature } = settings;
+  const how = temperature === undefined ? ""
+    : temperature === 0 ? "greedy, " : `temperature ${temperature}, `;
   const shape = by === "tree" ? `tree ${settings.tree ?? `of depth ${gamma}`}`
     : `${by === "block" ? "block rule, " : ""}γ = ${gamma}`;
-  return `${names}${how}, ${shape}: ${made} tokens in ${rounds.length} passes of the `
+  return `${names}${how}${shape}: ${made} tokens in ${rounds.length} passes of the `
     + `target; ${accepted} of ${drafted} drafted tokens stayed.`;
 }
 
@@ -28,13 +30,14 @@ export function drafting(round) {
 
 export function reading(round) {
   const rows = `One pass of the target gives p at all ${round.drafted.length + 1} positions`;
+  const drawn = round.drafted.some(({ u }) => u !== null);
   if (round.parents !== null) {
     return "One pass of the target reads all branches. For a second candidate q and p are what is "
-      + "left of both if the first is rejected.";
+      + `left of both if the first is rejected.${drawn ? " u is drawn test by test." : ""}`;
   }
-  if (round.block) return `${rows}. P and h follow from p and q; u is not drawn yet.`;
-  return `${rows}. u is not drawn yet: each token stays with probability min(1, p/q), if all `
-    + "before it do.";
+  if (round.block) return `${rows}. P and h follow from p and q; a u is drawn for each token.`;
+  return `${rows}. ${drawn ? "A u is drawn for each token: it stays if u < p/q"
+    : "A token stays if it is the target’s own choice"}, and all before it do.`;
 }
 
 export function verdict(round) {

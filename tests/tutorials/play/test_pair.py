@@ -202,6 +202,15 @@ def test_ids_of_odd_texts_are_those_of_the_tokenizer(visit, file):
     assert back == asked
 
 
+def said_of(page, selector):
+    """What a screen reader is told of an element: the texts of the browser's accessibility tree."""
+    session = page.context.new_cdp_session(page)
+    root = session.send("DOM.getDocument")["root"]["nodeId"]
+    node = session.send("DOM.querySelector", {"nodeId": root, "selector": selector})["nodeId"]
+    told = session.send("Accessibility.queryAXTree", {"nodeId": node, "role": "StaticText"})
+    return "".join(part["name"]["value"] for part in told["nodes"])
+
+
 @needs_a_browser
 def test_the_panel_shows_both_runs(visit):
     page = visit("#panel=pair&temperature=0&gamma=3")
@@ -224,8 +233,19 @@ def test_the_panel_shows_both_runs(visit):
         wide, high = page.evaluate("[document.documentElement.scrollWidth, "
                                    "document.documentElement.scrollHeight]")
         assert wide <= width and (high <= height or width == 390)
+    plain = page.locator("#pair-plain").text_content()
     shown = page.locator("#pair-speculative span").all_text_contents()
-    assert "".join(shown) == page.locator("#pair-plain").text_content()
+    assert "".join(shown) == plain
+    copied = page.evaluate("""() => {
+        getSelection().selectAllChildren(document.getElementById("pair-speculative"));
+        return getSelection().toString();
+    }""")
+    assert copied.split() == plain.split()
+    rejected = page.locator("#pair-speculative del").all_text_contents()
+    assert len(rejected) == sum(round["kind"] == "correction" for round in rounds) > 0
+    heard = said_of(page, "#pair-speculative")
+    assert heard.count("(rejected: ") == heard.count(") ") == len(rejected)
+    assert all(f"(rejected: {token}) " in heard for token in rejected)
     page.get_by_role("button", name="its α, c and v in the formula").click()
     assert "panel=pays" in state(page) and "alpha=" in state(page)
 
@@ -350,13 +370,27 @@ def damaged():
 
 
 @needs_a_browser
-def test_what_is_not_of_the_pair_is_said_in_one_sentence(loaded, tmp_path):
+def test_what_is_not_of_the_pair_is_said_and_the_pair_that_was_there_stays(loaded, tmp_path):
+    pair = loaded.evaluate_handle("({ ...play.panels.pair.pair })")
     for name, contents, words in damaged():
         (tmp_path / name).write_bytes(contents)
         drop(loaded, tmp_path / name)
         loaded.locator("#pair-about.error").get_by_text(words).wait_for()
-        assert loaded.locator("#pair-about").inner_text().rstrip(".").count(". ") == 0
-        assert loaded.locator("#pair-run").is_visible()  # nothing is lost
+        _, second, *more = loaded.locator("#pair-about").inner_text().split(". ")
+        assert second == "The pair loaded before is still there." and more == []
+        assert loaded.locator("#pair-run").is_visible()
+        assert loaded.evaluate("""(pair) => Object.entries(pair).every(
+            ([name, part]) => play.panels.pair.pair[name] === part)""", pair)
+
+
+@needs_a_browser
+def test_a_damaged_file_among_others_is_said_and_what_is_missing_still(visit, tmp_path):
+    page = visit("#panel=pair")
+    drop(page, VOCABULARY)
+    page.get_by_text("Still missing: ").wait_for()
+    (tmp_path / "model.safetensors").write_bytes(LARGE.read_bytes()[:-2])
+    drop(page, tmp_path / "model.safetensors")
+    page.locator("#pair-about.error").get_by_text("it is damaged. Still missing: ").wait_for()
 
 
 @pytest.fixture

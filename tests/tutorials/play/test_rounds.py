@@ -1,10 +1,12 @@
 """The second panel of the page: a run, round by round."""
+import base64
 import json
 import re
 
 import pytest
 
 from decoding.generate import main
+from decoding.recording import read_recording
 from tests.tutorials.play.browser import needs_a_browser, state
 from tutorials.play.__main__ import PAGE
 
@@ -57,13 +59,25 @@ def check_round(page, recording, number):
         for name in names + ["P", "h"] * round["block"]:
             equals = " = " if name in "Ph" else " "
             assert f"{name}{equals}{token[name]:.2f}" in card or token[name] < 0.00995
-        assert bool(re.search(r"\bu (= )?\d", card)) == (mark != "not tested")
+        has_u = mark != "not tested" if round["parents"] else token["u"] is not None
+        assert bool(re.search(r"\bu (= )?\d", card)) == has_u
         if round["block"]:
             sign = "<" if token["u"] < token["h"] else "≥"
             assert f"{token['u']:.2f} {sign} h" in card or token["u"] < 0.00995
     assert page.locator("#rounds-said").inner_text().startswith(
         f"{marks.count('accepted')} of {len(round['drafted'])} stay" if round["drafted"]
         else "Nothing is drafted")
+
+
+def check_answer(page, round):
+    """Before the verdict: q and p, of a chain also the uniforms; what follows from them is open."""
+    cards = page.locator("#rounds-cards .card").all_inner_texts()
+    for token, card in zip(round["drafted"], cards, strict=True):
+        assert re.search(r"\bq \d", card) and re.search(r"\bp \d", card)
+        has_u = round["parents"] is None and token["u"] is not None
+        assert bool(re.search(r"\bu = \d", card)) == has_u
+        assert not re.search("accepted|rejected|tested|choice|<|≥", card)
+    assert page.locator("#rounds-cards .tests, #rounds-cards s").count() == 0
 
 
 def check_tree(page, round):
@@ -112,6 +126,7 @@ def test_a_dropped_recording_is_shown_to_its_end(visit, recordings, way):
     for number, round in enumerate(run["rounds"], start=1):
         assert f"round={number}&" in state(page).replace("#", "&") + "&" or number == 1
         page.keyboard.press(" ")
+        check_answer(page, round)
         page.keyboard.press("ArrowRight")  # draft, target, verdict
         check_round(page, run, number)
         if round["parents"]:
@@ -183,6 +198,62 @@ def test_a_damaged_recording_is_refused_in_one_sentence(visit, recordings):
     assert page.locator("#rounds-number").inner_text().startswith("round 3 of")
 
 
+ODD = [None, True, -1, 0, 1, 2.0, 2.5, 1025, 10**400, "", "x", "accepted", "rejected",
+       "not tested", "bonus", [], [0, 0], [3], {}, {"x": 1}]
+
+
+def spoilt(value):
+    """The same with one thing in it that is another, or that is missing, wherever that may be."""
+    yield from ODD
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from ([*value[:i], other, *value[i + 1:]] for other in spoilt(item))
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from (value | {key: other} for other in spoilt(item))
+            yield {name: value[name] for name in value if name != key}
+
+
+def of_odd_bytes(text):
+    mark = b"\xef\xbb\xbf"
+    yield from [mark + text, mark * 2 + text, text + b"\0", text + b" \n", b"",
+                text.replace(b'"text": "', b'"text": "\xff', 1), text.decode().encode("utf-16"),
+                text.replace(b'"text": "', b'"text": "\\ud800', 1), b"[" * 10**5]
+    for number in (b"8.0", b"8e0", b"80e-1", b"1e999", b"NaN", b"-Infinity", b"08", b"9" * 5000):
+        yield text.replace(b'"gamma": ', b'"gamma": ' + number + b', "limit": ', 1)
+        yield text.replace(b'"settings": {', b'"settings": {"x": ' + number + b", ", 1)
+
+
+@needs_a_browser
+@pytest.mark.parametrize("way", WAYS)
+def test_the_page_and_the_library_read_the_same_files(visit, recordings, way, tmp_path):
+    whole = recordings[way][1]
+    by_kind = {round["kind"]: round | {"residual": round["residual"][:1]}
+               for round in whole["rounds"]}
+    run = whole | {"prompt": whole["prompt"][:1], "rounds": [*by_kind.values()],
+                   "settings": {"temperature": 1}}
+    files = [json.dumps(told).encode() for told in [run, *spoilt(run)]]
+    files += of_odd_bytes(files[0])
+    found = visit().evaluate("""(files) => files.map((file) => {
+        try {
+            const bytes = Uint8Array.from(atob(file), (byte) => byte.charCodeAt(0));
+            play.readRecording("run.json", bytes);
+            return "";
+        } catch (error) {
+            return error.message;
+        }
+    })""", [base64.b64encode(file).decode() for file in files])
+    for contents, refusal in zip(files, found, strict=True):
+        (tmp_path / "run.json").write_bytes(contents)
+        try:
+            read_recording(tmp_path / "run.json")
+            wanted = ""
+        except ValueError as error:
+            wanted = " is no recording; " if " is no " in str(error) else "of version "
+        assert wanted in refusal and bool(wanted) == bool(refusal), (contents, wanted, refusal)
+    assert found[0] == "" and 20 < found.count("") < len(found) / 2
+
+
 @needs_a_browser
 def test_the_way_to_judge_is_chosen_and_stands_in_the_address(visit):
     page = visit("#panel=rounds&by=constructor")
@@ -232,10 +303,12 @@ def test_gamma_is_a_slider(visit):
 
 
 @needs_a_browser
-def test_the_class_predicts_before_u_and_the_verdict_are_shown(visit):
+def test_the_class_predicts_before_the_verdict_is_shown(visit):
+    """From p/q and u: as much as --step shows of the target's answer."""
     page = visit("#panel=rounds&stage=1&predict=1")
-    cards = "".join(page.locator("#rounds-cards .card").all_inner_texts())
-    assert "p/q" in cards and "u =" not in cards and "accepted" not in cards
+    cards = page.locator("#rounds-cards .card").all_inner_texts()
+    assert all("p/q = " in card and "u = " in card for card in cards)
+    assert "accepted" not in "".join(cards)
     page.locator("#rounds-said").get_by_role("button", name="0").click()
     stay = int(page.locator("#rounds-said").inner_text().split()[0])
     said = page.locator("#rounds-said").inner_text()
