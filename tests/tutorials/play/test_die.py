@@ -105,6 +105,22 @@ def test_redrawing_from_p_is_explained_with_its_numbers(visit):
     assert "0.120" in page.locator("#die-verdict").inner_text()
     why = page.locator("#die-why").inner_text()
     assert "kept with 0.30" in why and "0.30 · 0.30 = 0.09" in why
+    assert "max(0, p − q)".replace(" ", "\N{NO-BREAK SPACE}") in why
+
+
+@needs_a_browser
+@pytest.mark.parametrize("name", RULES)
+def test_the_code_of_a_rule_is_not_cut_off(visit, name):
+    """Nor is the page scrolled while a roll stands below it."""
+    page = visit(f"#rule={name}")
+    page.get_by_text("its code").click()
+    for _ in range(8):
+        page.get_by_role("button", name="roll one").click()
+        assert page.evaluate("""() => {
+            const code = document.getElementById("die-code");
+            const page = document.documentElement;
+            return code.scrollWidth <= code.clientWidth && page.scrollHeight <= innerHeight;
+        }""")
 
 
 @needs_a_browser

@@ -272,3 +272,30 @@ def test_both_caches_follow_the_rewind(visit):
     for number in by_sibling:
         check_caches(visit(f"#panel=rounds&by=tree&round={number}&stage=2"), trees[number - 1])
     assert by_sibling
+
+
+@needs_a_browser
+@pytest.mark.parametrize("width, parts", [
+    (1280, "#rounds .scroll, #rounds .card .token"),
+    (390, "#rounds .scroll:has(.cards)")])  # there a token's end may be cut, and a table scrolled
+def test_nothing_of_a_stored_round_is_cut_off(visit, width, parts):
+    """Neither does a round have to be scrolled."""
+    page = visit("#panel=rounds")
+    page.set_viewport_size({"width": width, "height": 720})
+    assert page.evaluate("""(parts) => {
+        const rounds = play.panels.rounds;
+        const cut = [];
+        for (const [by, runs] of rounds.recordings) {
+            for (const [gamma, run] of runs) {
+                for (const round of run.rounds.keys()) {
+                    rounds.change({ by, gamma, round: round + 1, stage: 2 });
+                    const { scrollHeight } = document.documentElement;
+                    if (innerWidth > 900 && scrollHeight > innerHeight) cut.push(location.hash);
+                    for (const { scrollWidth, clientWidth } of document.querySelectorAll(parts)) {
+                        if (scrollWidth > clientWidth) cut.push(location.hash);
+                    }
+                }
+            }
+        }
+        return cut;
+    }""", parts) == []
