@@ -108,10 +108,12 @@ def test_a_terminal_and_ctrl_c():
     loading = "loading tales-large and tales-small ..."
     screen, code = on_a_terminal(["--step", "--max-new-tokens", "20", "--temperature", "0"],
                                  [(loading, b"\n\n\n"),  # too early: nothing was asked
-                                  ("[Enter: draft] ", b"\n"), ("target's answer] ", b"\n"),
+                                  ("[Enter: draft] ", b"\n\n\n"),  # too often
+                                  ("target's answer] ", b"\n"),
                                   ("[Enter: verdict] ", b"\n"), ("[Enter: draft] ", CTRL_C)])
     assert screen.index(loading) < screen.index("target tales-large, draft tales-small, gamma 4")
-    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter: draft] \nround 1: " in screen
+    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter: draft] \n\n\nround 1: " in screen
+    assert "\n[Enter: the target's answer] \nround 1: " in screen
     assert screen.count("[Enter") == 4
     assert "\n " + STYLES["correction"] + "there" in screen
     assert screen.endswith("\n[Enter: draft] \npython -m decoding.generate: interrupted\n")
@@ -119,7 +121,7 @@ def test_a_terminal_and_ctrl_c():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_an_enter_counts_for_nothing_before_anything_was_asked(monkeypatch):
+def test_an_enter_counts_for_nothing_before_it_is_asked_for(monkeypatch):
     import pty
 
     ours, theirs = pty.openpty()
