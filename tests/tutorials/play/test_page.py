@@ -26,6 +26,7 @@ def test_a_panel_is_chosen_by_its_number(visit):
         page.keyboard.press(str(number))
         visible = [panel for panel in panels if page.locator(f"#{panel}").is_visible()]
         assert visible == [name]
+        assert page.locator("header").bounding_box()["height"] < 60  # one line
 
 
 SHOWN = [
