@@ -62,7 +62,6 @@ class Console:
 
         Once stdin has ended, all that are left.
         """
-        forget_keys()
         rounds = iter(rounds)
         round: Round | None = None
         while round is None or round.finish_reason is None:
@@ -73,8 +72,13 @@ class Console:
             yield round
 
     def wait(self, what: str) -> None:
-        """Wait for Enter, unless stdin has ended. It brings what is said here."""
+        """Wait for Enter, unless stdin has ended. It brings what is said here.
+
+        On a terminal an Enter that was pressed before counts for nothing: a second one, while
+        something is computed, would skip a stage.
+        """
         if self.waits:
+            forget_keys()
             self.say(f"[Enter: {what}] ", end="")
             self.waits = sys.stdin.readline() != ""
             # On a terminal the key itself has ended the line.
@@ -127,7 +131,7 @@ def loading(options: argparse.Namespace) -> Iterator[None]:
 
 
 def forget_keys() -> None:
-    """Throw away what was typed on a terminal before anything was asked."""
+    """Throw away what was typed on a terminal so far."""
     if not sys.stdin.isatty():
         return
     if sys.platform == "win32":

@@ -5,12 +5,14 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from decoding.cli.console import forget_keys
+from decoding.cli.console import Console
+from decoding.cli.options import parse
 from decoding.cli.streaming import LEGEND
 from decoding.cli.styles import STYLES
 from tests.commands import PROGRAM, ROOT, environment, run_script
@@ -119,7 +121,7 @@ def test_a_terminal_and_ctrl_c():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_an_enter_counts_for_nothing_before_anything_was_asked(monkeypatch):
+def test_an_enter_counts_for_nothing_before_it_is_asked_for(monkeypatch):
     import pty
 
     ours, theirs = pty.openpty()
@@ -127,9 +129,11 @@ def test_an_enter_counts_for_nothing_before_anything_was_asked(monkeypatch):
         monkeypatch.setattr(sys, "stdin", keyboard)
         os.write(ours, b"early\n")
         assert select.select([keyboard], [], [], 60)[0]  # it has arrived
-        forget_keys()
-        os.write(ours, b"in time\n")
-        assert keyboard.readline() == "in time\n"
+        in_time = threading.Timer(0.5, os.write, (ours, b"in time\n"))
+        in_time.start()
+        Console(parse(["--step"])).wait("draft")
+        assert in_time.finished.is_set()
+        in_time.join()
     os.close(ours)
 
 

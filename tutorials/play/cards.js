@@ -39,7 +39,7 @@ export function testBar(u, limit, name = "p/q") {
 export function extraCard({ extra, kind, residual, block }) {
   const rest = residual.slice(0, 4).map(({ text, p }) =>
     element("div", { class: "small" }, visible(text), ` ${shown(p)}`));
-  const from = block ? "max(0, Pp−q):" : "max(0, p − q):";
+  const from = block ? "max(0, Pp−q)" : "max(0, p−q)";
   return element("div", { class: `card ${kind}` },
     element("span", { class: "token" }, visible(extra.text)),
     element("b", { class: "fate" }, MARKS[kind]),

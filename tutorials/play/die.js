@@ -3,7 +3,7 @@
 import { declare } from "./address.js";
 import { Bars, FEW, NAMES } from "./bars.js";
 import { count, outcome, RULES, total_variation } from "./dice.js";
-import { byId, clamp, element, percent, shown } from "./dom.js";
+import { byId, clamp, element, percent, shown, unbroken } from "./dom.js";
 import { OneRoll } from "./oneroll.js";
 import { SeededGenerator } from "./random.js";
 import { sum } from "./rules.js";
@@ -50,7 +50,8 @@ export class Die {
     this.exact = outcome(state.rule, state.p, state.q);
     byId("die-rules").querySelector(`[value="${state.rule}"]`).checked = true;
     byId("die-faces").value = state.p.length;
-    byId("die-code").textContent = RULES[state.rule].rule.toString();
+    byId("die-code").replaceChildren(...RULES[state.rule].rule.toString().split("\n")
+      .map((line) => element("div", {}, line)));
     this.countRolls();
     this.bars.draw(state, this.exact, this.counted);
     this.drawWords();
@@ -114,7 +115,7 @@ export class Die {
       : error < 1e-9 ? "✓ The exact error is 0: what comes out is p."
       : `✗ Not p. The exact error is ${error.toPrecision(3)}: at least ${percent(error)} of all `
         + "rolls would have to show another face.";
-    byId("die-why").textContent = explain(state, exact, NAMES);
+    byId("die-why").textContent = unbroken(explain(state, exact, NAMES));
     byId("die-count").textContent = counted.rolls === 0
       ? `α = Σ min(p, q) = ${shown(sum(state.p.map((px, x) => Math.min(px, state.q[x]))))} `
         + "is the part of all drafted faces that the right rule keeps."

@@ -22,6 +22,11 @@ export function shown(value) {
   return Math.abs(value) < 1e-4 ? value.toExponential(0) : Number(value.toPrecision(2)).toString();
 }
 
+// A formula such as max(0, p − q) is not broken between two lines.
+export function unbroken(text) {
+  return text.replace(/\w\([^()]*\)/g, (formula) => formula.replaceAll(" ", "\u00a0"));
+}
+
 export function percent(value) {
   return `${(100 * value).toFixed(value > 0 && value < 0.0095 ? 1 : 0)} %`;
 }

@@ -102,7 +102,7 @@ export class Pays {
     const least = gamma === 0 ? undefined : break_even(gamma, c, v);
     byId("pays-even").textContent = gamma === 0 ? ""
       : least === undefined ? `At γ = ${gamma} no α is enough: a round costs more than γ + 1 steps.`
-        : `Break-even at γ = ${gamma}: with this c and v from α = ${shown(least)} on`
+        : `Break-even at γ = ${gamma}: with this c and v from α = ${least.toFixed(2)} on`
           + (tokens > v ? `, with this α and v up to c = ${shown((tokens - v) / gamma)}.` : ".");
     byId("pays-note").textContent = preset
       ? "Dots: measured. They differ from the formula, which takes every α alike at all positions, "

@@ -5,7 +5,7 @@ import { MARKS, visible } from "./cards.js";
 import { element, shown } from "./dom.js";
 import { parentsOf, pathOf, TEXT } from "./recording.js";
 
-const NODE = { width: 196, height: 50, across: 10, down: 14, stem: 26 }; // pixels
+const NODE = { height: 50, across: 10, down: 14, stem: 26 }; // pixels; style.css has the width
 
 // The stages are those of a card, but u comes with the verdict: only candidates that are tested have
 // one, which would give the path away. The last stage has a node for the token that is not the
@@ -24,14 +24,16 @@ export function treeOf(round, stage) {
     fates.push(round.kind);
     boxes.push(extraBox(round));
   }
-  boxes.forEach((box, i) => place(box, x(places[i]), y(places[i]), NODE.width, NODE.height));
+  boxes.forEach((box, i) => {
+    place(box, across(places[i].column), y(places[i]), "var(--node)", NODE.height);
+  });
   const lines = boxes.flatMap((_, i) => parents[i] === TEXT ? []
     : line(places[parents[i]], places[i], fates[i]));
   const tree = element("div", { class: "tree", role: "list", "aria-label": "the candidates" },
     ...lines, ...boxes);
   const columns = Math.max(0, ...places.map(({ column }) => column + 1));
   const rows = Math.max(0, ...places.map(({ row }) => row + 1));
-  tree.style.width = `${x({ column: columns })}px`;
+  tree.style.width = across(columns, -NODE.across);
   tree.style.height = `${y({ row: rows }) - NODE.down + 2}px`;
   return tree;
 }
@@ -84,33 +86,36 @@ function extraBox({ extra, kind, residual }) {
 }
 
 function box(words, text, fate, numbers) {
+  const [mark, ...word] = (MARKS[fate] ?? "").split(" ");
   return element("div", { class: `card node ${fate}`, role: "listitem", "aria-label":
       words.join(", ") },
     element("div", { class: "first" },
       element(fate === "rejected" ? "s" : "span", { class: "token" }, visible(text)),
-      element("b", { class: "fate" }, MARKS[fate] ?? "")),
+      element("b", { class: "fate" }, mark,
+        element("span", { class: "word" }, ` ${word.join(" ")}`))),
     element("div", { class: "numbers" }, ...numbers));
 }
 
 // From the bottom of a token to the top of one that may follow it.
 function line(from, to, fate) {
-  const [half, top, left] = [NODE.down / 2, y(from) + NODE.height, x(from) + NODE.stem];
-  const width = x(to) - x(from);
-  const side = width < 0 ? "left" : "right";
+  const [half, top] = [NODE.down / 2, y(from) + NODE.height];
+  const columns = to.column - from.column;
+  const side = columns < 0 ? "left" : "right";
   const [stem, elbow] = ["stem", `elbow ${side}`].map((part) =>
     element("div", { class: `branch ${part} ${fate}`, "aria-hidden": "true" }));
-  place(stem, left, top, 0, half);
-  place(elbow, left + Math.min(0, width), top + half, Math.abs(width), half);
+  place(stem, across(from.column, NODE.stem), top, "0", half);
+  place(elbow, across(Math.min(from.column, to.column), NODE.stem), top + half,
+    across(Math.abs(columns)), half);
   return [stem, elbow];
 }
 
 function place(part, left, top, width, height) {
-  Object.assign(part.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`,
-    height: `${height}px` });
+  Object.assign(part.style, { left, top: `${top}px`, width, height: `${height}px` });
 }
 
-function x({ column }) {
-  return column * (NODE.width + NODE.across);
+// So many columns, and pixels, as a length.
+function across(columns, pixels = 0) {
+  return `calc(${columns} * (var(--node) + ${NODE.across}px) + ${pixels}px)`;
 }
 
 function y({ row }) {

@@ -105,6 +105,19 @@ def test_redrawing_from_p_is_explained_with_its_numbers(visit):
     assert "0.120" in page.locator("#die-verdict").inner_text()
     why = page.locator("#die-why").inner_text()
     assert "kept with 0.30" in why and "0.30 · 0.30 = 0.09" in why
+    assert "max(0, p − q)".replace(" ", "\N{NO-BREAK SPACE}") in why
+
+
+@needs_a_browser
+@pytest.mark.parametrize("name", RULES)
+def test_the_code_of_a_rule_is_not_cut_off(visit, name):
+    page = visit(f"#rule={name}&rolls=10000")
+    page.get_by_text("its code").click()
+    assert page.evaluate("""() => {
+        const code = document.getElementById("die-code");
+        const page = document.documentElement;
+        return code.scrollWidth <= code.clientWidth && page.scrollHeight <= innerHeight;
+    }""")
 
 
 @needs_a_browser

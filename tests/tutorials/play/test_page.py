@@ -26,15 +26,19 @@ def test_a_panel_is_chosen_by_its_number(visit):
         page.keyboard.press(str(number))
         visible = [panel for panel in panels if page.locator(f"#{panel}").is_visible()]
         assert visible == [name]
+        assert page.locator("header").bounding_box()["height"] < 60  # one line
+
+
+SHOWN = [
+    "#rule=redraw&rolls=10000", "#p=1,1,1,1,1,1,1,1&q=2,1,1,1,1,1,1,1",
+    "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rounds&by=block&round=4&stage=2",
+    "#panel=rounds&by=tree&round=9&stage=2", "#panel=rows&position=2&T=2", "#panel=pays",
+    "#panel=pair"]
 
 
 @needs_a_browser
 @pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
-@pytest.mark.parametrize("address", [
-    "#rule=redraw&rolls=10000", "#p=1,1,1,1,1,1,1,1&q=2,1,1,1,1,1,1,1",
-    "#panel=rounds&gamma=8&round=3&stage=2", "#panel=rounds&by=block&round=4&stage=2",
-    "#panel=rounds&by=tree&round=9&stage=2", "#panel=rows&position=2&T=2", "#panel=pays",
-    "#panel=pair"])
+@pytest.mark.parametrize("address", SHOWN)
 def test_a_panel_fits(visit, address, width, height):
     page = visit(address)
     page.set_viewport_size({"width": width, "height": height})
@@ -42,3 +46,37 @@ def test_a_panel_fits(visit, address, width, height):
                                "document.documentElement.scrollHeight]")
     assert wide <= width
     assert high <= height or width == 390  # on a screen nothing is scrolled
+
+
+@needs_a_browser
+def test_a_text_can_be_read_from_the_last_row(visit):
+    """No letters smaller than 16 pixels on a screen of 1280 by 720."""
+    for address in SHOWN:
+        small = visit(address).evaluate("""() => {
+            const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            const small = [];
+            while (texts.nextNode()) {
+                const { parentElement: node, data } = texts.currentNode;
+                const size = parseFloat(getComputedStyle(node).fontSize);
+                if (data.trim() && node.checkVisibility() && size < 16) small.push([data, size]);
+            }
+            return small;
+        }""")
+        assert small == []
+
+
+@needs_a_browser
+@pytest.mark.parametrize("width, height", [(1280, 720), (390, 844)])
+def test_a_swatch_stands_beside_its_words(visit, width, height):
+    for address in ("", "#panel=rows", "#panel=pays"):
+        page = visit(address)
+        page.set_viewport_size({"width": width, "height": height})
+        lines = page.locator(".swatch:visible").evaluate_all("""(all) => all.map((swatch) => {
+            const words = document.createRange();
+            words.selectNodeContents(swatch.nextSibling);
+            return [...words.getClientRects()].map(({ top, bottom }) => {
+                const box = swatch.getBoundingClientRect();
+                return top < (box.top + box.bottom) / 2 && (box.top + box.bottom) / 2 < bottom;
+            });
+        })""")
+        assert lines and all(lines) and all(all(line) for line in lines)

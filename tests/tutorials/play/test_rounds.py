@@ -345,3 +345,26 @@ def test_both_caches_follow_the_rewind(visit):
     for number in by_sibling:
         check_caches(visit(f"#panel=rounds&by=tree&round={number}&stage=2"), trees[number - 1])
     assert by_sibling
+
+
+@needs_a_browser
+def test_nothing_of_a_stored_round_is_cut_off(visit):
+    """Neither does a round have to be scrolled."""
+    assert visit("#panel=rounds").evaluate("""() => {
+        const parts = "#rounds .scroll, #rounds .card .token";
+        const rounds = play.panels.rounds;
+        const cut = [];
+        for (const [by, runs] of rounds.recordings) {
+            for (const [gamma, run] of runs) {
+                for (const round of run.rounds.keys()) {
+                    rounds.change({ by, gamma, round: round + 1, stage: 2 });
+                    const { scrollHeight } = document.documentElement;
+                    if (scrollHeight > innerHeight) cut.push(location.hash);
+                    for (const { scrollWidth, clientWidth } of document.querySelectorAll(parts)) {
+                        if (scrollWidth > clientWidth) cut.push(location.hash);
+                    }
+                }
+            }
+        }
+        return cut;
+    }""") == []

@@ -79,6 +79,7 @@ def test_the_best_gamma_is_named(visit):
     speedup = expected_speedup(0.8, best, 0.1, 1.2)
     assert f"best γ is {best}: {speedup:.2f} times" in page.locator("#pays-best").inner_text()
     assert visit("#panel=pays&alpha=0.1&c=0.9").get_by_text("No γ pays").is_visible()
+    assert visit("#panel=pays&c=0&v=1").get_by_text("from α = 0.00 on").is_visible()
 
 
 @needs_a_browser
