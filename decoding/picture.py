@@ -21,7 +21,7 @@ FATES: dict[str, dict] = {
     "bonus": {"marker": "*", "color": "tab:blue", "s": 90},
 }
 
-WIDE = 0.7  # of the way to the next round: candidates for one position. Less than a bar below
+WIDE = 0.7  # how wide the candidates for one position stand, in rounds; a bar is 0.8
 
 
 def draw_run(run: Generation, rounds: slice = slice(None)) -> Figure:
