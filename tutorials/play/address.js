@@ -12,7 +12,7 @@ export function declare(fields) {
 export function readAddress() {
   const state = { ...DEFAULTS };
   for (const [name, text] of new URLSearchParams(location.hash.slice(1))) {
-    if (name in DEFAULTS) state[name] = parse(text, DEFAULTS[name]);
+    if (Object.hasOwn(DEFAULTS, name)) state[name] = parse(text, DEFAULTS[name]);
   }
   return state;
 }

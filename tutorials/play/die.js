@@ -2,6 +2,7 @@
 
 import { declare } from "./address.js";
 import { Bars, FEW, NAMES } from "./bars.js";
+import { codeOf } from "./code.js";
 import { count, outcome, RULES, total_variation } from "./dice.js";
 import { byId, clamp, element, percent, shown, unbroken } from "./dom.js";
 import { OneRoll } from "./oneroll.js";
@@ -12,7 +13,7 @@ import { explain } from "./why.js";
 const MANY = 10000;
 const MOST_ROLLS = 1e6;
 
-declare({ rule: "right", p: [0.4, 0.3, 0.2, 0.1], q: [0.2, 0.5, 0.1, 0.2], rolls: 0, seed: 1 });
+declare({ rule: "right", p: [0.4, 0.3, 0.2, 0.1], q: [0.2, 0.5, 0.1, 0.2], rolls: 0, dieseed: 1 });
 
 export class Die {
   title = "1 The die";
@@ -39,7 +40,7 @@ export class Die {
 
   // What the address says, made fit: as many faces in q as in p, 3 to 8, both summing to one.
   prepare(state) {
-    if (!(state.rule in RULES)) state.rule = "right";
+    if (!Object.hasOwn(RULES, state.rule)) state.rule = "right";
     const faces = clamp(Math.min(state.p.length, state.q.length), 3, NAMES.length);
     for (const name of ["p", "q"]) state[name] = normalised(state[name], faces);
     state.rolls = clamp(Math.floor(state.rolls), 0, MOST_ROLLS);
@@ -50,19 +51,20 @@ export class Die {
     this.exact = outcome(state.rule, state.p, state.q);
     byId("die-rules").querySelector(`[value="${state.rule}"]`).checked = true;
     byId("die-faces").value = state.p.length;
-    byId("die-code").replaceChildren(...RULES[state.rule].rule.toString().split("\n")
-      .map((line) => element("div", {}, line)));
+    for (const name of ["one", "many"]) byId(`die-${name}`).disabled = state.rolls === MOST_ROLLS;
+    byId("die-code").replaceChildren(...codeOf(state.rule).map((line) => element("div", {}, line)));
     this.countRolls();
     this.bars.draw(state, this.exact, this.counted);
     this.drawWords();
   }
 
-  // The counts of all rolls so far follow from the seed, so that an address shows them again.
+  // The counts of all rolls so far follow from a seed, so that an address shows them again.
   countRolls() {
-    const { rule, p, q, seed, rolls } = this.state;
-    const key = `${rule} ${p} ${q} ${seed}`;
+    const { rule, p, q, dieseed, rolls } = this.state;
+    const key = `${rule} ${p} ${q} ${dieseed}`;
     if (this.counted?.key !== key || this.counted.rolls > rolls) {
-      const generator = new SeededGenerator(seed);
+      this.oneRoll.stop();
+      const generator = new SeededGenerator(dieseed);
       this.counted = { key, rolls: 0, counts: p.map(() => 0), generator };
     }
     const news = count(rule, p, q, this.counted.generator, rolls - this.counted.rolls);
@@ -77,7 +79,6 @@ export class Die {
     const others = 1 - row[x];
     const rest = row.map((old) => (others > 1e-9 ? old / others : 1 / (row.length - 1)));
     const changed = rest.map((share, y) => (y === x ? value : share * (1 - value)));
-    this.oneRoll.stop();
     this.change({ [name]: changed.map((share) => Number(share.toFixed(4))), rolls: 0 });
   }
 
@@ -87,12 +88,10 @@ export class Die {
       const longer = [...row, ...Array(NAMES.length).fill(0.5 / n)].slice(0, n);
       return longer.map((value) => Number((value / (sum(longer) || 1)).toFixed(4)));
     };
-    this.oneRoll.stop();
     this.change({ p: resized(this.state.p), q: resized(this.state.q), rolls: 0 });
   }
 
   setRule(rule) {
-    this.oneRoll.stop();
     this.change({ rule, rolls: 0 });
   }
 
@@ -102,8 +101,7 @@ export class Die {
   }
 
   clear() {
-    this.oneRoll.stop();
-    this.change({ rolls: 0, seed: this.state.seed + 1 });
+    this.change({ rolls: 0, dieseed: this.state.dieseed + 1 });
   }
 
   drawWords() {
@@ -131,6 +129,7 @@ export class Die {
   }
 
   space() {
+    if (this.state.rolls === MOST_ROLLS) return;
     const next = new SeededGenerator(this.counted.generator.state); // the roll that is counted next
     this.oneRoll.next(this.state, next, () => this.change({ rolls: this.state.rolls + 1 }));
   }

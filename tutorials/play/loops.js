@@ -47,7 +47,6 @@ export class Sampled {
   }
 
   rule(drafted, q, p) {
-    if (drafted.length === 0) return { n: 0, token: this.choose(p[0]) };
     return accept_sampled(drafted, q, p, this.generator);
   }
 }

@@ -27,15 +27,16 @@ function change(fields) {
 }
 
 function show() {
-  if (!(state.panel in panels)) state.panel = "die";
+  if (!Object.hasOwn(panels, state.panel)) state.panel = "die";
   const panel = panels[state.panel];
   for (const name of Object.keys(panels)) byId(name).hidden = name !== state.panel;
   for (const tab of byId("tabs").children) {
     tab.setAttribute("aria-pressed", tab.value === state.panel);
   }
   byId("keys").textContent = `keys: ${panel.keys}`;
-  panel.prepare(state);
-  panel.draw(state);
+  const fit = { ...state }; // what this panel can show of it; the other panels keep what is theirs
+  panel.prepare(fit);
+  panel.draw(fit);
 }
 
 // A control that has the focus keeps its own keys.

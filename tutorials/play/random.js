@@ -17,6 +17,10 @@ export function is_at_most(u, ratio) {
   return typeof u === "number" ? u <= ratio : u.below(ratio, u.low <= ratio);
 }
 
+export function are_below(u, ratios) {
+  return ratios.map((ratio, i) => is_below(u[i], ratio));
+}
+
 // Random numbers that a seed repeats (the generator called mulberry32).
 export class SeededGenerator {
   constructor(seed) {

@@ -11,7 +11,7 @@ const NODE = { height: 50, across: 10, down: 14, stem: 26 }; // pixels; style.cs
 // one, which would give the path away. The last stage has a node for the token that is not the
 // draft's.
 export function treeOf(round, stage) {
-  const parents = parentsOf(round);
+  const parents = [...parentsOf(round)]; // a copy: the extra token is added below
   const fates = round.drafted.map(({ verdict }) => stage === 2 ? verdict : "drafted");
   const names = namesOf(parents);
   const boxes = round.drafted.map((token, i) => candidate(token, names[i], fates[i], stage));

@@ -24,7 +24,11 @@ const REASONS = {
       + `${shown(exact.kept[x])} + ${shown(exact.third[x])} = p(${names[x]}).`;
   },
   redraw({ p, exact, names, rejected, right, most, least }) {
-    if (right) return "Nothing is rejected here, so nothing is redrawn. Drag a bar.";
+    if (rejected < 1e-9) return "Nothing is rejected here, so nothing is redrawn. Drag a bar.";
+    if (right) {
+      return "The error is 0 here by luck: what is kept stands in the ratios of p already. "
+        + "Drag a bar.";
+    }
     return `${names[most]} was drafted often enough: kept with ${shown(exact.kept[most])}`
       + `${exact.kept[most] > p[most] - 1e-9 ? `, it has all of p(${names[most]}) already` : ""}. `
       + `Yet each redraw from p gives it a second chance: ${shown(rejected)} · ${shown(p[most])} = `
@@ -38,8 +42,13 @@ const REASONS = {
       + `e to the 0 is 1. ${names[most]} gets ${shown(exact.third[most])} from the third die, `
       + "more than it lacks. To sum to one, divide by the sum.";
   },
-  greedy({ p, q, names }) {
+  greedy({ p, q, names, right }) {
     const x = indexOfLargest(q);
+    if (right && q[x] > 1 - 1e-9) {
+      return `q is sure of ${names[x]}: its favourite is all that it draws, and nothing is wrong. `
+        + "Drag a bar.";
+    }
+    if (right) return "The error is 0 here by luck, with this p and q. Drag a bar.";
     return `The draft always proposes ${names[x]}, its favourite: that die shows ${names[x]} with `
       + `probability 1. But the test divides by ${shown(q[x])}, the q of its softmax, and keeps it `
       + `with ${shown(Math.min(1, p[x] / q[x]))}. Divided by 1, it would be kept with `
@@ -48,7 +57,7 @@ const REASONS = {
   "one-u"({ right }) {
     const words = "Two dice are drafted, and the charts show the second. Whatever passed the first "
       + "test had a small u. The same u tests the second, which is then kept too often: ";
-    return right ? `${words}not here, as p = q.` : `${words}its distribution is pulled towards q.`;
+    return right ? `${words}but not with this p and q.` : `${words}its distribution is pulled towards q.`;
   },
   leq({ p, q, names }) {
     const x = p.findIndex((px, i) => px === 0 && q[i] > 0);

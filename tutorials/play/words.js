@@ -22,7 +22,7 @@ export function about(run) {
 
 export function drafting(round) {
   const k = round.drafted.length;
-  if (k === 0) return "Nothing is drafted in this round: the target adds the last token alone.";
+  if (k === 0) return "Nothing is drafted in this round: the target adds one token alone.";
   return round.parents === null
     ? `The draft has read its own tokens one by one: ${k} small steps.`
     : `The draft proposes ${k} candidates for ${depthOf(round)} positions.`;

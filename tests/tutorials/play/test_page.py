@@ -80,3 +80,14 @@ def test_a_swatch_stands_beside_its_words(visit, width, height):
             });
         })""")
         assert lines and all(lines) and all(all(line) for line in lines)
+
+
+@needs_a_browser
+def test_a_panel_changes_nothing_of_another(visit):
+    """Each shows of the state what it can: gamma is at most 8 in one, 12 in another."""
+    page = visit("#panel=pays&gamma=12")
+    words = page.locator("#pays-round").inner_text()
+    for key in "21354":
+        page.keyboard.press(key)
+    assert page.locator("#pays-round").inner_text() == words
+    assert "γ = 12" in words and "gamma=12" in page.url

@@ -368,3 +368,14 @@ def test_nothing_of_a_stored_round_is_cut_off(visit):
         }
         return cut;
     }""") == []
+
+
+@needs_a_browser
+def test_a_tree_that_is_drawn_twice_is_the_same(visit):
+    page = visit("#panel=rounds&by=tree&round=5&stage=2")
+    parents = "play.panels.rounds.run.rounds[4].parents"
+    before, width = page.evaluate(parents), page.locator(".tree").bounding_box()["width"]
+    for key in ("ArrowLeft", "ArrowRight", "ArrowLeft", "ArrowRight"):
+        page.keyboard.press(key)
+    assert page.evaluate(parents) == before
+    assert page.locator(".tree").bounding_box()["width"] == width
