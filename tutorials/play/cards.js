@@ -1,6 +1,6 @@
 // What a round of a chain looks like: a card for each drafted token; the text, and both caches.
 
-import { element, shown } from "./dom.js";
+import { element, fine, shown } from "./dom.js";
 import { heldBy } from "./recording.js";
 
 const BEFORE = 5; // positions before the round that the caches show
@@ -38,7 +38,7 @@ export function testBar(u, limit, name = "p/q") {
 
 export function extraCard({ extra, kind, residual, block }) {
   const rest = residual.slice(0, 4).map(({ text, p }) =>
-    element("div", { class: "small" }, visible(text), ` ${shown(p)}`));
+    element("div", { class: "small" }, visible(text), ` ${fine(p)}`));
   const from = block ? "max(0, Pp−q)" : "max(0, p−q)";
   return element("div", { class: `card ${kind}` },
     element("span", { class: "token" }, visible(extra.text)),
@@ -47,7 +47,7 @@ export function extraCard({ extra, kind, residual, block }) {
 }
 
 function meter(name, value, whose) {
-  return element("div", { class: "meter" }, `${name} ${shown(value)}`,
+  return element("div", { class: "meter" }, `${name} ${fine(value)}`,
     element("div", { class: `fill ${whose}`, style: `width:${100 * value}%` }));
 }
 
@@ -65,7 +65,8 @@ export function textOf(tokens) {
 export function cachesTable(before, round, stage) {
   const first = Math.max(0, before.length - BEFORE);
   const head = [
-    ...before.slice(first).map(({ text }) => element("th", { scope: "col" }, visible(text))),
+    ...before.slice(first).map(({ text }, i) => element("th", { scope: "col" },
+      i === 0 && first > 0 ? "…" : "", visible(text))),
     ...round.drafted.map(({ text, verdict }) => {
       const gone = stage === 2 && verdict !== "accepted";
       const name = element(gone ? "s" : "span", {}, visible(text));
@@ -75,7 +76,7 @@ export function cachesTable(before, round, stage) {
     ...(held === null ? [element("td", { colspan: head.length }, "none")]
       : head.map((_, i) => cell(first + i, held, stage))));
   const { target, draft } = heldBy(round, before.length);
-  const title = element("th", { scope: "row" }, first > 0 ? `text, from ${first}` : "text");
+  const title = element("th", { scope: "row" }, "■ read and kept");
   return [element("tr", {}, title, ...head),
     row("target’s cache", target), row("draft’s cache", draft)];
 }

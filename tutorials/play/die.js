@@ -109,14 +109,14 @@ export class Die {
     const error = total_variation(exact.out, state.p);
     const forbidden = state.p.findIndex((px, x) => px === 0 && exact.possible[x]);
     byId("die-verdict").textContent = forbidden !== -1 && error < 1e-9
-      ? `✗ The exact error is 0, yet ${NAMES[forbidden]} can come out, which p forbids.`
+      ? `✗ p forbids ${NAMES[forbidden]}, yet it can come out: where u is 0. The exact error, 0, `
+        + "does not show that."
       : error < 1e-9 ? "✓ The exact error is 0: what comes out is p."
       : `✗ Not p. The exact error is ${error.toPrecision(3)}: at least ${percent(error)} of all `
         + "rolls would have to show another face.";
     byId("die-why").textContent = unbroken(explain(state, exact, NAMES));
     byId("die-count").textContent = counted.rolls === 0
-      ? `α = Σ min(p, q) = ${shown(sum(state.p.map((px, x) => Math.min(px, state.q[x]))))} `
-        + "is the part of all drafted faces that the right rule keeps."
+      ? (error < 1e-9 ? agreement(state) : summed(exact.out, state.p))
       : counted.rolls < FEW
         ? `rolled: ${counted.counts.map((n, x) => `${NAMES[x]} ${n}`).join(", ")}`
         : describe(counted, state.p, exact.out);
@@ -137,8 +137,20 @@ export class Die {
 
 function describe({ rolls, counts }, p, out) {
   const rolled = counts.map((n) => n / rolls);
-  return `${rolls.toLocaleString("en")} rolls are ${total_variation(rolled, p).toFixed(4)} from p, `
-    + `and ${total_variation(rolled, out).toFixed(4)} from what this rule gives.`;
+  return `Frequencies of ${rolls.toLocaleString("en")} rolls: `
+    + `${total_variation(rolled, p).toFixed(4)} from p (half the sum of all differences), `
+    + `${total_variation(rolled, out).toFixed(4)} from what this rule gives.`;
+}
+
+function agreement({ p, q }) {
+  return `α = Σ min(p, q) = ${shown(sum(p.map((px, x) => Math.min(px, q[x]))))} is the part of all `
+    + "drafted faces that the right rule keeps.";
+}
+
+// How the error comes about.
+function summed(out, p) {
+  const parts = out.map((value, x) => shown(Math.abs(value - p[x])));
+  return `The error is half the sum of all differences from p: (${parts.join(" + ")}) / 2.`;
 }
 
 function normalised(row, n) {

@@ -73,6 +73,8 @@ export class Pays {
       value.style.bottom = `${(100 * Math.max(speedups[n], measured ?? 0)) / top + 4}%`;
       value.textContent = `${n === best ? "★\n" : ""}${shown(speedups[n])}`;
       dot.hidden = measured === undefined;
+      dot.classList.toggle("loses", measured < 1);
+      dot.title = measured === undefined ? "" : `measured ${shown(measured)}`;
       dot.style.bottom = `${(100 * (measured ?? 0)) / top}%`;
       box.classList.toggle("now", n === gamma);
       bar.setAttribute("aria-label", `γ = ${n}: speed-up ${shown(speedups[n])}`
@@ -95,18 +97,21 @@ export class Pays {
     byId("pays-round").textContent = gamma === 0
       ? "γ = 0: nothing is drafted, a round is one plain step and gives one token."
       : `γ = ${gamma}: a round costs γ·c + v = ${shown(cost)} plain steps, and gives `
-        + `1 + α + … + α^γ = ${shown(tokens)} tokens: ${shown(tokens / cost)} times as fast.`;
+        + `1 + α + … + α^γ = ${shown(tokens)} tokens: ${shown(tokens)} / ${shown(cost)} = `
+        + `${shown(tokens / cost)} times as fast.`;
     byId("pays-best").textContent = best === 0
       ? "★ No γ pays: drafting costs more than it brings."
-      : `★ The best γ is ${best}: ${shown(speedupOrOne(alpha, best, c, v))} times as fast.`;
+      : `★ By the formula the best γ is ${best}: ${shown(speedupOrOne(alpha, best, c, v))} times `
+        + "as fast.";
     const least = gamma === 0 ? undefined : break_even(gamma, c, v);
     byId("pays-even").textContent = gamma === 0 ? ""
       : least === undefined ? `At γ = ${gamma} no α is enough: a round costs more than γ + 1 steps.`
         : `Break-even at γ = ${gamma}: with this c and v from α = ${least.toFixed(2)} on`
           + (tokens > v ? `, with this α and v up to c = ${shown((tokens - v) / gamma)}.` : ".");
     byId("pays-note").textContent = preset
-      ? "Dots: measured. They differ from the formula, which takes every α alike at all positions, "
-        + "and one v for all γ. Reading more tokens costs more."
+      ? `Dots: measured, ${preset.speedup.map(shown).join(", ")} at γ = ${MEASURED.join(", ")}. `
+        + "The formula takes one α for all positions and one v for all γ; but reading more tokens "
+        + `costs more.${Math.min(...preset.speedup) < 1 ? " Hollow: slower than without a draft." : ""}`
       : "";
   }
 

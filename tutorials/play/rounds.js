@@ -149,9 +149,12 @@ export class Rounds {
     return `${right.length} of ${this.guesses.size} right so far.`;
   }
 
-  goTo(round, stage) {
+  // Where the class predicts, the verdict comes after its answer.
+  goTo(number, stage) {
     this.error = "";
-    this.change({ round, stage });
+    const round = this.run.rounds[number - 1];
+    const open = this.state.predict === 1 && round.drafted.length > 0 && !this.guesses.has(round);
+    this.change({ round: number, stage: open ? Math.min(stage, 1) : stage });
   }
 
   arrow(direction) {

@@ -100,8 +100,8 @@ export class Rows {
       button.setAttribute("aria-label", label);
     });
     const mean = this.overlaps.reduce((total, value) => total + value, 0) / this.overlaps.length;
-    byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: so `
-      + "many drafted tokens the rule keeps when their turn comes."
+    byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: `
+      + "the share of drafted tokens that the rule keeps when their turn comes."
       + (this.uncut.includes(true)
         ? " Hollow bars: top-p needs more tokens than are stored, and cuts nothing." : "");
   }
@@ -135,7 +135,8 @@ function pairOfBars(text, p, q, top) {
   const part = (fate, size) => (size <= 0 ? ""
     : element("div", { class: fate, style: `width:${(84 * size) / top}%` }));
   const bar = (name, value, excess) => element("div", { class: "lie" }, part("kept", both),
-    part(excess, value - both), element("span", { class: name }, ` ${shown(value)}`));
+    part(excess, value - both), element("span", { class: name },
+      value > 0 && value < 1e-4 ? " < 0.0001" : ` ${shown(value)}`));
   return element("div", { class: "pair" }, element("b", { class: "token" }, visible(text)),
     element("div", {}, bar("q", q, "thrown"), bar("p", p, "third")));
 }

@@ -2,13 +2,13 @@
 // first of them is right below the token that it follows.
 
 import { MARKS, visible } from "./cards.js";
-import { element, shown } from "./dom.js";
+import { element, fine, shown } from "./dom.js";
 import { parentsOf, pathOf, TEXT } from "./recording.js";
 
 const NODE = { height: 50, across: 10, down: 14, stem: 26 }; // pixels; style.css has the width
 
-// The stages are those of a card, but u comes with the verdict: only candidates that are tested have
-// one, which would give the path away. The last stage has a node for the token that is not the
+// The stages are those of a card, but u comes with the verdict: only candidates that are tested
+// have one, which would give the path away. The last stage has a node for the token that is not the
 // draft's.
 export function treeOf(round, stage) {
   const parents = [...parentsOf(round)]; // a copy: the extra token is added below
@@ -70,7 +70,7 @@ function candidate({ text, q, p, u, verdict }, name, fate, stage) {
   const tested = stage === 2 && u !== null && verdict !== "not tested";
   const sign = u < p / q ? "<" : "≥";
   const [ofDraft, ofTarget] = [["q", q], ["p", p]].map(([whose, value]) =>
-    element("span", { class: whose }, tested ? shown(value) : `${whose} ${shown(value)}`));
+    element("span", { class: whose }, tested ? fine(value) : `${whose} ${fine(value)}`));
   const numbers = tested ? [`u ${shown(u)} ${sign} `, ofTarget, "/", ofDraft]
     : [ofDraft, stage > 0 ? " " : "", stage > 0 ? ofTarget : ""];
   const words = [`candidate ${name}`, visible(text), `q ${shown(q)}`,

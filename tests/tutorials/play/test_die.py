@@ -85,8 +85,10 @@ def test_a_bar_is_dragged(visit):
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 6, steps=3)
     page.mouse.up()
-    assert bar(page, "p", "A").get_attribute("aria-valuenow") == "0.5"  # 5/6 of an axis up to 0.6
-    assert "p=0.5,0.25,0.1667,0.0833" in state(page)
+    assert bar(page, "p", "A").get_attribute("aria-valuenow") == "0.83"  # 5/6 of the axis
+    assert "p=0.83,0.085," in state(page)
+    part = bar(page, "p", "A").locator(".value").bounding_box()
+    assert part["y"] + part["height"] == pytest.approx(box["y"] + box["height"] / 6, abs=4)
     assert page.locator("#die-verdict").inner_text().startswith("✓")
 
 
@@ -168,7 +170,7 @@ def test_a_bad_address_is_made_good(visit, address):
 @needs_a_browser
 def test_less_or_equal_is_not_called_right_where_p_forbids_a_face(visit):
     verdict = visit("#rule=leq&p=0,0.5,0.5&q=0.2,0.4,0.4").locator("#die-verdict").inner_text()
-    assert "error is 0, yet A can come out" in verdict
+    assert "p forbids A, yet it can come out" in verdict
 
 
 @needs_a_browser
@@ -240,3 +242,28 @@ def test_more_than_a_million_rolls_are_not_offered(visit):
     assert button.is_disabled() and page.get_by_role("button", name="roll one").is_disabled()
     page.get_by_role("button", name="clear").click()
     assert button.is_enabled()
+
+
+@needs_a_browser
+def test_the_right_rule_is_explained_by_a_face_of_each_kind(visit):
+    why = visit().locator("#die-why").inner_text()
+    assert "drafted with 0.50 and kept with p/q = 0.60, together p(B) = 0.30" in why
+    assert "both sum to one, so in total as much is missing as is rejected: 0.30" in why
+    assert "A gets 0.20 + 0.20 = p(A)" in why
+
+
+@needs_a_browser
+def test_a_face_that_lacks_a_little_can_get_too_much(visit):
+    why = visit("#rule=redraw").locator("#die-why").inner_text()
+    assert "B, kept with 0.30, has all of p(B) already" in why
+    why = visit("#rule=redraw&p=0,0.9,0.1&q=0.91,0,0.09").locator("#die-why").inner_text()
+    assert "C, kept with 0.09, lacks only 0.01" in why
+
+
+@needs_a_browser
+def test_the_error_is_the_half_of_a_sum(visit):
+    page = visit("#rule=greedy")
+    assert "error is 0.300" in page.locator("#die-verdict").inner_text()
+    assert "(0.13 + 0.30 + 0.07 + 0.10) / 2" in page.locator("#die-count").inner_text()
+    assert "A is never drafted" in page.locator("#die-why").inner_text()
+    assert "right rule keeps" in visit().locator("#die-count").inner_text()
