@@ -38,7 +38,7 @@ export function testBar(u, limit, name = "p/q") {
 
 export function extraCard({ extra, kind, residual, block }) {
   const rest = residual.slice(0, 4).map(({ text, p }) =>
-    element("div", { class: "small" }, visible(text), ` ${fine(p)}`));
+    element("div", { class: "small" }, visible(text), ` ${p.toFixed(2)}`));
   const from = block ? "max(0, Pp−q)" : "max(0, p−q)";
   return element("div", { class: `card ${kind}` },
     element("span", { class: "token" }, visible(extra.text)),
@@ -76,7 +76,7 @@ export function cachesTable(before, round, stage) {
     ...(held === null ? [element("td", { colspan: head.length }, "none")]
       : head.map((_, i) => cell(first + i, held, stage))));
   const { target, draft } = heldBy(round, before.length);
-  const title = element("th", { scope: "row" }, "■ read and kept");
+  const title = element("th", { scope: "row" }, "■ was read");
   return [element("tr", {}, title, ...head),
     row("target’s cache", target), row("draft’s cache", draft)];
 }
