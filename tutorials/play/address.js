@@ -1,7 +1,7 @@
 // The state of the page is its address, as in play.html#rule=redraw&gamma=4, so that a slide can
 // link to it.
 
-export const DEFAULTS = { panel: "die" };
+const DEFAULTS = { panel: "die" };
 
 // Each panel adds its own fields with their defaults; the type of a default is that of its field.
 export function declare(fields) {

@@ -1,16 +1,16 @@
 // What a round of a chain looks like: a card for each drafted token; the text, and both caches.
 
 import { element, fine, shown } from "./dom.js";
-import { heldBy } from "./recording.js";
+import { DRAFT, heldBy, TARGET, VERDICT } from "./recording.js";
 
 const BEFORE = 5; // positions before the round that the caches show
 export const MARKS = { accepted: "✓ accepted", rejected: "✗ rejected", "not tested": "– not tested",
   correction: "▲ correction", bonus: "★ bonus" };
 
-// stage 0: drafted, with q. 1: with p and u. 2: with the verdict.
+// DRAFT: with q. TARGET: with p and u. VERDICT: with that.
 export function card(token, stage) {
   const { text, q, p, u, verdict, P, h } = token;
-  const decided = stage === 2;
+  const decided = stage === VERDICT;
   const block = h !== undefined;
   const tag = decided && verdict === "rejected" ? "s" : "span";
   const name = element(tag, { class: "token" }, visible(text));
@@ -21,7 +21,7 @@ export function card(token, stage) {
   const sign = tested && block ? ` ${u < h ? "<" : "≥"} h` : "";
   if (u !== null) compared.push(`u = ${shown(u)}${sign}`);
   else if (tested) compared.push(p > 0 ? "target’s choice" : "not its choice");
-  if (stage >= 1) {
+  if (stage !== DRAFT) {
     made.append(meter("p", p, "target"), ...compared.map((words) => element("div", {}, words)));
   }
   if (tested && u !== null) made.append(block ? testBar(u, h, "h") : testBar(u, p / q));
@@ -68,7 +68,7 @@ export function cachesTable(before, round, stage) {
     ...before.slice(first).map(({ text }, i) => element("th", { scope: "col" },
       i === 0 && first > 0 ? "…" : "", visible(text))),
     ...round.drafted.map(({ text, verdict }) => {
-      const gone = stage === 2 && verdict !== "accepted";
+      const gone = stage === VERDICT && verdict !== "accepted";
       const name = element(gone ? "s" : "span", {}, visible(text));
       return element("th", { scope: "col", class: "q" }, name);
     })];
@@ -83,6 +83,6 @@ export function cachesTable(before, round, stage) {
 
 function cell(position, held, stage) {
   if (held[stage](position)) return element("td", { class: "held" }, "■");
-  if (stage === 2 && held[1](position)) return element("td", { class: "dropped" }, "✗ dropped");
-  return element("td", {}, "");
+  const gone = stage === VERDICT && held[TARGET](position);
+  return gone ? element("td", { class: "dropped" }, "✗ dropped") : element("td", {}, "");
 }

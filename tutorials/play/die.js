@@ -5,9 +5,9 @@ import { Bars, FEW, NAMES } from "./bars.js";
 import { codeOf } from "./code.js";
 import { count, outcome, RULES, total_variation } from "./dice.js";
 import { byId, clamp, element, percent, shown, unbroken } from "./dom.js";
+import { sum } from "./numbers.js";
 import { OneRoll } from "./oneroll.js";
-import { SeededGenerator } from "./random.js";
-import { sum } from "./rules.js";
+import { Mulberry } from "./random.js";
 import { explain } from "./why.js";
 
 const MANY = 10000;
@@ -64,7 +64,7 @@ export class Die {
     const key = `${rule} ${p} ${q} ${dieseed}`;
     if (this.counted?.key !== key || this.counted.rolls > rolls) {
       this.oneRoll.stop();
-      const generator = new SeededGenerator(dieseed);
+      const generator = new Mulberry(dieseed);
       this.counted = { key, rolls: 0, counts: p.map(() => 0), generator };
     }
     const news = count(rule, p, q, this.counted.generator, rolls - this.counted.rolls);
@@ -130,7 +130,7 @@ export class Die {
 
   space() {
     if (this.state.rolls === MOST_ROLLS) return;
-    const next = new SeededGenerator(this.counted.generator.state); // the roll that is counted next
+    const next = new Mulberry(this.counted.generator.state); // the roll that is counted next
     this.oneRoll.next(this.state, next, () => this.change({ rolls: this.state.rolls + 1 }));
   }
 }

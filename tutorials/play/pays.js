@@ -2,7 +2,7 @@
 
 import { declare } from "./address.js";
 import { byId, clamp, element, shown } from "./dom.js";
-import { best_gamma, break_even, expected_tokens_per_round, speedupOrOne } from "./theory.js";
+import { best_gamma, break_even, expected_tokens_per_round, speedup_or_one } from "./theory.js";
 
 const MOST = 12; // of gamma
 const MEASURED = [1, 2, 3, 4, 6, 8]; // the gammas of the presets
@@ -62,7 +62,7 @@ export class Pays {
     const { alpha, c, v, gamma } = state;
     const preset = Object.values(PRESETS).find((one) =>
       one.alpha === alpha && one.c === c && one.v === v);
-    const speedups = this.columns.map((_, n) => speedupOrOne(alpha, n, c, v));
+    const speedups = this.columns.map((_, n) => speedup_or_one(alpha, n, c, v));
     const best = best_gamma(alpha, c, v, MOST);
     const top = Math.max(2, ...speedups) * 1.15;
     byId("pays-one").style.bottom = `${100 / top}%`;
@@ -101,7 +101,7 @@ export class Pays {
         + `${shown(tokens / cost)} times as fast.`;
     byId("pays-best").textContent = best === 0
       ? "★ No γ pays: drafting costs more than it brings."
-      : `★ By the formula the best γ is ${best}: ${shown(speedupOrOne(alpha, best, c, v))} times `
+      : `★ By the formula the best γ is ${best}: ${shown(speedup_or_one(alpha, best, c, v))} times `
         + "as fast.";
     const least = gamma === 0 ? undefined : break_even(gamma, c, v);
     byId("pays-even").textContent = gamma === 0 ? ""
@@ -111,7 +111,8 @@ export class Pays {
     byId("pays-note").textContent = preset
       ? `Dots: measured, ${preset.speedup.map(shown).join(", ")} at γ = ${MEASURED.join(", ")}. `
         + "The formula takes one α for all positions and one v for all γ; but reading more tokens "
-        + `costs more.${Math.min(...preset.speedup) < 1 ? " Hollow: slower than without a draft." : ""}`
+        + "costs more."
+        + (Math.min(...preset.speedup) < 1 ? " Hollow: slower than without a draft." : "")
       : "";
   }
 

@@ -5,9 +5,17 @@
 //   q        k rows: q[i] is the distribution that drafted[i] was drawn from, or is said to be
 //   p        k + 1 rows: the target's distribution at the same positions, and after them
 //
-// A rule returns n, how many drafted faces are kept; the one face that follows them; and u.
+// A rule returns n, how many drafted faces are kept; the one face that follows them; and u, the
+// numbers that it has drawn, if any.
 
+import { argmax, sum } from "./numbers.js";
 import { are_below, draw, is_at_most, is_below, uniform } from "./random.js";
+
+export function accept_greedy(drafted, q, p) {
+  const choice = p.map(argmax);
+  const n = leading(drafted.map((x, i) => x === choice[i]));
+  return { n, token: choice[n] };
+}
 
 export function accept_sampled(drafted, q, p, generator) {
   const u = uniform(drafted.length, generator);
@@ -69,10 +77,6 @@ export function softmax(row) {
 
 // The draft's favourite, always: a one-hot distribution.
 export function greedy(row) {
-  const best = row.indexOf(Math.max(...row));
+  const best = argmax(row);
   return row.map((_, x) => (x === best ? 1 : 0));
-}
-
-export function sum(row) {
-  return row.reduce((total, value) => total + value, 0);
 }

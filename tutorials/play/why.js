@@ -1,13 +1,13 @@
 // Why a rule is right or wrong, said with the numbers that stand on the page.
 
 import { shown } from "./dom.js";
-import { sum } from "./rules.js";
+import { argmax, sum } from "./numbers.js";
 
 // Return a few sentences about the face that the rule treats worst.
 export function explain({ rule, p, q }, exact, names) {
   const errors = exact.out.map((value, x) => value - p[x]);
-  const most = errors.indexOf(Math.max(...errors));
-  const least = errors.indexOf(Math.min(...errors));
+  const most = argmax(errors);
+  const least = argmax(errors.map((error) => -error));
   return REASONS[rule]({
     p, q, exact, most, least, names,
     right: Math.abs(errors[most]) < 1e-9,
@@ -18,13 +18,13 @@ export function explain({ rule, p, q }, exact, names) {
 const REASONS = {
   right({ p, q, exact, names, rejected }) {
     if (rejected < 1e-9) return "p and q are equal: all is kept, no third die is rolled.";
-    const x = indexOfLargest(p.map((px, i) => px - q[i]));
-    const y = indexOfLargest(q.map((qy, i) => qy - p[i]));
+    const x = argmax(p.map((px, i) => px - q[i]));
+    const y = argmax(q.map((qy, i) => qy - p[i]));
     return `${names[y]} is drafted with ${shown(q[y])} and kept with p/q = ${shown(p[y] / q[y])}, `
       + `together p(${names[y]}) = ${shown(p[y])}. ${names[x]} is always kept, yet `
       + `${shown(exact.third[x])} of p(${names[x]}) is missing. p and q both sum to one, so in `
-      + `total as much is missing as is rejected: ${shown(rejected)}. The third die shows just that, `
-      + `max(0, p − q): ${names[x]} gets ${shown(exact.kept[x])} + ${shown(exact.third[x])} = `
+      + `total as much is missing as is rejected: ${shown(rejected)}. The third die shows just `
+      + `that, max(0, p − q): ${names[x]} gets ${shown(exact.kept[x])} + ${shown(exact.third[x])} = `
       + `p(${names[x]}).`;
   },
   redraw({ p, exact, names, rejected, right, most, least }) {
@@ -49,7 +49,7 @@ const REASONS = {
       + "missing sum to one is to divide it by its sum.";
   },
   greedy({ p, q, exact, names, right, least }) {
-    const x = indexOfLargest(q);
+    const x = argmax(q);
     if (right && q[x] > 1 - 1e-9) {
       return `q is sure of ${names[x]}: its favourite is all that it draws, and nothing is wrong. `
         + "Drag a bar.";
@@ -78,7 +78,3 @@ const REASONS = {
       : `${words}${names[x]} is kept. Ten thousand rolls will not show it.`;
   },
 };
-
-function indexOfLargest(row) {
-  return row.indexOf(Math.max(...row));
-}

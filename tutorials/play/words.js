@@ -53,7 +53,7 @@ export function verdict(round) {
   const k = round.drafted.length;
   const said = round.parents !== null ? ofTree(round, n) : round.block ? ofBlock(round, n)
     : ofChain(round, n);
-  return `${n} of ${k} stay${round.kind === "none" ? ". The text has ended." : said} `;
+  return `${n} of ${k} stay${round.kind === "none" ? ". The text has ended." : said}`;
 }
 
 function ofChain({ kind, drafted, residual }, n) {
