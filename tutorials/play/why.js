@@ -1,6 +1,6 @@
 // Why a rule is right or wrong, said with the numbers that stand on the page.
 
-import { shown } from "./dom.js";
+import { fine, shown } from "./dom.js";
 import { argmax, sum } from "./numbers.js";
 
 // Return a few sentences about the face that the rule treats worst.
@@ -38,15 +38,15 @@ const REASONS = {
       + (lacks < 1e-9 ? `has all of p(${names[most]}) already. ` : `lacks only ${shown(lacks)}. `)
       + `Yet each redraw from p gives it a second chance: ${shown(rejected)} · ${shown(p[most])} = `
       + `${shown(exact.third[most])} on top. ${names[least]} lacks `
-      + `${shown(p[least] - exact.kept[least])} and gets only ${shown(exact.third[least])}. The `
+      + `${fine(p[least] - exact.kept[least])} and gets only ${fine(exact.third[least])}. The `
       + "third die must show what is missing, max(0, p − q), and nothing else.";
   },
   softmax({ exact, names, right, most }) {
     if (right) return "Nothing is rejected here, so the third die is never rolled. Drag a bar.";
-    return "Here the third die is a softmax of max(0, p − q). That gives every face a share, also "
-      + `one of which nothing is missing: e to the 0 is 1. ${names[most]} gets `
-      + `${shown(exact.third[most])} from it, more than it lacks. The right way to make what is `
-      + "missing sum to one is to divide it by its sum.";
+    return "Here the third die is a softmax of max(0, p − q): e to the power of each, divided by "
+      + "their sum. That gives every face a share, also one of which nothing is missing: e to the "
+      + `0 is 1. ${names[most]} gets ${shown(exact.third[most])}, more than it lacks. Right is `
+      + "max(0, p − q) itself, divided by its sum.";
   },
   greedy({ p, q, exact, names, right, least }) {
     const x = argmax(q);

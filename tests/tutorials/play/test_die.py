@@ -258,6 +258,8 @@ def test_a_face_that_lacks_a_little_can_get_too_much(visit):
     assert "B, kept with 0.30, has all of p(B) already" in why
     why = visit("#rule=redraw&p=0,0.9,0.1&q=0.91,0,0.09").locator("#die-why").inner_text()
     assert "C, kept with 0.09, lacks only 0.01" in why
+    why = visit("#rule=redraw&p=0.01,0.9,0.09&q=0.02,0.87,0.11").locator("#die-why").inner_text()
+    assert "B lacks 0.030 and gets only 0.027" in why
 
 
 @needs_a_browser
