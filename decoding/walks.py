@@ -50,7 +50,7 @@ def walk(tree: Tree, p: Tensor, generator: Generator) -> Walk:
 
 
 def walk_drawn(tree: Tree, p: Tensor, generator: Generator) -> Walk:
-    """Test the candidates of a place one after the other; go on from the one that is kept.
+    """Test the candidates for a position one after the other; go on from the one that is kept.
 
     They were drawn from q without replacement. Candidate x is kept if u < p(x)/q(x). A rejected one
     leaves max(0, p - q), normalised, for p, and q without x, normalised, for q: from that the next

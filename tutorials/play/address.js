@@ -1,7 +1,7 @@
 // The state of the page is its address, as in play.html#rule=redraw&gamma=4, so that a slide can
 // link to it.
 
-export const DEFAULTS = { panel: "die" };
+const DEFAULTS = { panel: "die" };
 
 // Each panel adds its own fields with their defaults; the type of a default is that of its field.
 export function declare(fields) {
@@ -12,7 +12,7 @@ export function declare(fields) {
 export function readAddress() {
   const state = { ...DEFAULTS };
   for (const [name, text] of new URLSearchParams(location.hash.slice(1))) {
-    if (name in DEFAULTS) state[name] = parse(text, DEFAULTS[name]);
+    if (Object.hasOwn(DEFAULTS, name)) state[name] = parse(text, DEFAULTS[name]);
   }
   return state;
 }

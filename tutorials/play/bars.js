@@ -14,7 +14,6 @@ export class Bars {
   draw(state, exact, { counts, rolls }) {
     Object.assign(this, { state, exact, counts, rolls });
     if (this.faces?.length !== state.p.length) this.makeFaces(state.p.length);
-    if (!this.dragging) this.top = Math.max(...state.p, ...state.q) > 0.55 ? 1 : 0.6;
     this.faces.forEach((face, x) => this.drawFace(face, x));
   }
 
@@ -42,8 +41,8 @@ export class Bars {
     box.append(bar.kept, bar.rest, bar.value);
     box.addEventListener("pointerdown", (event) => this.startDrag(event, name, x));
     box.addEventListener("pointermove", (event) => this.drag(event, name, x));
-    box.addEventListener("pointerup", () => this.endDrag());
-    box.addEventListener("pointercancel", () => this.endDrag());
+    box.addEventListener("pointerup", () => { this.dragging = false; });
+    box.addEventListener("pointercancel", () => { this.dragging = false; });
     box.addEventListener("keydown", (event) => {
       const step = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1 }[event.key];
       if (step === undefined) return;
@@ -63,15 +62,10 @@ export class Bars {
   drag(event, name, x) {
     if (!this.dragging) return;
     const { bottom, height } = event.currentTarget.getBoundingClientRect();
-    this.set(name, x, ((bottom - event.clientY) / height) * this.top);
+    this.set(name, x, (bottom - event.clientY) / height);
   }
 
-  endDrag() {
-    this.dragging = false;
-    this.draw(this.state, this.exact, this); // the axis may change now
-  }
-
-  // One face gets this probability; the others share the rest as they did before.
+  // The three bars of a face, and the numbers over them.
   drawFace({ q, p, out }, x) {
     const { exact, state } = this;
     const agreed = Math.min(state.p[x], state.q[x]);
@@ -86,13 +80,13 @@ export class Bars {
     }
     const total = exact.out[x];
     const enough = this.rolls >= FEW;
-    const frequency = enough ? Math.min(this.counts[x] / this.rolls, this.top) : 0;
+    const frequency = enough ? this.counts[x] / this.rolls : 0;
     this.place(out.kept, 0, exact.kept[x]);
     this.place(out.third, exact.kept[x], exact.third[x]);
     this.lift(out.line, state.p[x]);
     out.dot.hidden = !enough;
     this.lift(out.dot, frequency);
-    this.lift(out.value, Math.max(total, state.p[x], frequency) + 0.03 * this.top);
+    this.lift(out.value, Math.max(total, state.p[x], frequency) + 0.03);
     const error = total - state.p[x];
     const wrong = Math.abs(error) >= 5e-7;
     const sign = error > 0 ? "+" : "−";
@@ -105,11 +99,11 @@ export class Bars {
 
   place(part, from, height) {
     this.lift(part, from);
-    part.style.height = `${(100 * height) / this.top}%`;
+    part.style.height = `${100 * height}%`;
     part.hidden = height <= 0;
   }
 
   lift(part, from) {
-    part.style.bottom = `${(100 * from) / this.top}%`;
+    part.style.bottom = `${100 * from}%`;
   }
 }

@@ -12,8 +12,10 @@ export class Tokenizer {
   constructor(name, text) {
     this.ids = new Map();
     for (const line of text.trim().split("\n")) {
-      const [, base64, id] = /^([A-Za-z0-9+/]+=*) (\d+)\r?$/.exec(line) ?? [];
-      if (Number(id) !== this.ids.size) throw new Error(`${name} is no vocabulary, or is damaged.`);
+      const [, base64, id] = /^([A-Za-z0-9+/]+={0,2}) (\d+)\r?$/.exec(line) ?? [];
+      if (base64?.length % 4 !== 0 || Number(id) !== this.ids.size) {
+        throw new Error(`${name} is no vocabulary, or is damaged.`);
+      }
       this.ids.set(atob(base64), Number(id));
     }
     this.tokens = [...this.ids.keys()];

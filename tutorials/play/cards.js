@@ -1,16 +1,16 @@
 // What a round of a chain looks like: a card for each drafted token; the text, and both caches.
 
-import { element, shown } from "./dom.js";
-import { heldBy } from "./recording.js";
+import { element, fine, shown } from "./dom.js";
+import { DRAFT, heldBy, TARGET, VERDICT } from "./recording.js";
 
 const BEFORE = 5; // positions before the round that the caches show
 export const MARKS = { accepted: "✓ accepted", rejected: "✗ rejected", "not tested": "– not tested",
   correction: "▲ correction", bonus: "★ bonus" };
 
-// stage 0: drafted, with q. 1: with p and u. 2: with the verdict.
+// DRAFT: with q. TARGET: with p and u. VERDICT: with that.
 export function card(token, stage) {
   const { text, q, p, u, verdict, P, h } = token;
-  const decided = stage === 2;
+  const decided = stage === VERDICT;
   const block = h !== undefined;
   const tag = decided && verdict === "rejected" ? "s" : "span";
   const name = element(tag, { class: "token" }, visible(text));
@@ -21,7 +21,7 @@ export function card(token, stage) {
   const sign = tested && block ? ` ${u < h ? "<" : "≥"} h` : "";
   if (u !== null) compared.push(`u = ${shown(u)}${sign}`);
   else if (tested) compared.push(p > 0 ? "target’s choice" : "not its choice");
-  if (stage >= 1) {
+  if (stage !== DRAFT) {
     made.append(meter("p", p, "target"), ...compared.map((words) => element("div", {}, words)));
   }
   if (tested && u !== null) made.append(block ? testBar(u, h, "h") : testBar(u, p / q));
@@ -38,7 +38,7 @@ export function testBar(u, limit, name = "p/q") {
 
 export function extraCard({ extra, kind, residual, block }) {
   const rest = residual.slice(0, 4).map(({ text, p }) =>
-    element("div", { class: "small" }, visible(text), ` ${shown(p)}`));
+    element("div", { class: "small" }, visible(text), ` ${p.toFixed(2)}`));
   const from = block ? "max(0, Pp−q)" : "max(0, p−q)";
   return element("div", { class: `card ${kind}` },
     element("span", { class: "token" }, visible(extra.text)),
@@ -47,7 +47,7 @@ export function extraCard({ extra, kind, residual, block }) {
 }
 
 function meter(name, value, whose) {
-  return element("div", { class: "meter" }, `${name} ${shown(value)}`,
+  return element("div", { class: "meter" }, `${name} ${fine(value)}`,
     element("div", { class: `fill ${whose}`, style: `width:${100 * value}%` }));
 }
 
@@ -65,9 +65,10 @@ export function textOf(tokens) {
 export function cachesTable(before, round, stage) {
   const first = Math.max(0, before.length - BEFORE);
   const head = [
-    ...before.slice(first).map(({ text }) => element("th", { scope: "col" }, visible(text))),
+    ...before.slice(first).map(({ text }, i) => element("th", { scope: "col" },
+      i === 0 && first > 0 ? "…" : "", visible(text))),
     ...round.drafted.map(({ text, verdict }) => {
-      const gone = stage === 2 && verdict !== "accepted";
+      const gone = stage === VERDICT && verdict !== "accepted";
       const name = element(gone ? "s" : "span", {}, visible(text));
       return element("th", { scope: "col", class: "q" }, name);
     })];
@@ -75,13 +76,13 @@ export function cachesTable(before, round, stage) {
     ...(held === null ? [element("td", { colspan: head.length }, "none")]
       : head.map((_, i) => cell(first + i, held, stage))));
   const { target, draft } = heldBy(round, before.length);
-  const title = element("th", { scope: "row" }, first > 0 ? `text, from ${first}` : "text");
+  const title = element("th", { scope: "row" }, "■ was read");
   return [element("tr", {}, title, ...head),
     row("target’s cache", target), row("draft’s cache", draft)];
 }
 
 function cell(position, held, stage) {
   if (held[stage](position)) return element("td", { class: "held" }, "■");
-  if (stage === 2 && held[1](position)) return element("td", { class: "dropped" }, "✗ dropped");
-  return element("td", {}, "");
+  const gone = stage === VERDICT && held[TARGET](position);
+  return gone ? element("td", { class: "dropped" }, "✗ dropped") : element("td", {}, "");
 }

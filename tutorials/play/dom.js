@@ -27,6 +27,13 @@ export function unbroken(text) {
   return text.replace(/\w\([^()]*\)/g, (formula) => formula.replaceAll(" ", "\u00a0"));
 }
 
+// With two digits in any case, so that the ratio of two such numbers is nearly that of the true
+// ones.
+export function fine(value) {
+  return value === 0 || value >= 0.0995 ? shown(value)
+    : value < 1e-4 ? "0.0000" : value.toPrecision(2);
+}
+
 export function percent(value) {
   return `${(100 * value).toFixed(value > 0 && value < 0.0095 ? 1 : 0)} %`;
 }

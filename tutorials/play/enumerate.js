@@ -1,5 +1,7 @@
 // Every way a random program can go, with its exact probability: decoding/proof/enumerate.py.
 
+import { sum } from "./numbers.js";
+
 // Returns {result: probability}, by running the program once for each path.
 export function distribution_of(program) {
   const paths = new Paths();
@@ -37,7 +39,7 @@ class Paths {
   }
 
   draw(probs) {
-    const total = probs.reduce((all, value) => all + value, 0);
+    const total = sum(probs);
     const options = probs.map((weight, face) => [face, weight / total]);
     return this.take(options.filter(([, chance]) => chance > 0));
   }

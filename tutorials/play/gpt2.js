@@ -2,8 +2,9 @@
 
 import { at, STRIPE } from "./kernel.js";
 import { Matrices } from "./matrices.js";
+import { sum } from "./numbers.js";
 
-const BLOCK = 16; // tokens that are read at once
+const CHUNK = 16; // tokens that are read at once
 
 // The tensors of a model, {name: shape}.
 export function shapesOf({ n_layer, n_embd, n_ctx, n_vocab }) {
@@ -35,10 +36,9 @@ export class GPT2 {
     const { n_layer, n_embd, n_ctx, n_vocab } = config;
     const widths = { x: n_embd, normed: n_embd, qkv: 3 * n_embd, y: n_embd, hidden: 4 * n_embd,
       scores: n_ctx, rows: n_vocab };
-    const sum = (sizes) => Object.values(sizes).reduce((total, size) => total + size, 0);
     const weights = Object.values(tensors).map((values) => values.length);
     const matrices = new Matrices(
-      sum(weights) + 2 * n_layer * n_ctx * n_embd + BLOCK * sum(widths) + n_vocab);
+      sum(weights) + 2 * n_layer * n_ctx * n_embd + CHUNK * sum(Object.values(widths)) + n_vocab);
     Object.assign(this, { config, matrices, d_head: n_embd / config.n_head });
     const linear = (name, n, m) => ({ n, m, bias: matrices.keep(tensors[`${name}.bias`]),
       weight: matrices.stripes(tensors[`${name}.weight`], n, m, m, 1) });
@@ -58,7 +58,7 @@ export class GPT2 {
       v: matrices.take(n_ctx * n_embd),
     }));
     this.ln_f = norm("ln_f");
-    for (const [name, width] of Object.entries(widths)) this[name] = matrices.take(BLOCK * width);
+    for (const [name, width] of Object.entries(widths)) this[name] = matrices.take(CHUNK * width);
   }
 
   // Forget what lies beyond a length. Returns the cache's length before and after.
@@ -72,11 +72,11 @@ export class GPT2 {
   // (last, n_vocab).
   forward(tokens, last) {
     const logits = [];
-    for (let i = 0; i < tokens.length; i += BLOCK) {
-      const block = tokens.slice(i, i + BLOCK);
-      this.read(block);
+    for (let i = 0; i < tokens.length; i += CHUNK) {
+      const chunk = tokens.slice(i, i + CHUNK);
+      this.read(chunk);
       const first = Math.max(0, tokens.length - last - i);
-      if (first < block.length) logits.push(...this.head(first, block.length));
+      if (first < chunk.length) logits.push(...this.head(first, chunk.length));
     }
     return logits;
   }
@@ -107,7 +107,7 @@ export class GPT2 {
     }
   }
 
-  // The logits of rows first, …, end - 1 of the block that was read.
+  // The logits of rows first, …, end - 1 of the chunk that was read.
   head(first, end) {
     const { matrices, x, normed, rows, config: { n_vocab } } = this;
     layerNorm(x, this.ln_f, normed, end);

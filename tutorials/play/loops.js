@@ -1,8 +1,9 @@
 // The plain loop and the speculative one: decoding/baseline.py and decoding/speculative.py.
 
 import { TorchGenerator } from "./mersenne.js";
+import { argmax } from "./numbers.js";
 import { draw } from "./random.js";
-import { accept_sampled, leading } from "./rules.js";
+import { accept_greedy, accept_sampled } from "./rules.js";
 
 // The ways to choose a token. Each makes a row of the logits about a position, chooses from it, and
 // has the rule for drafted tokens that were chosen in this way. chance: of being chosen.
@@ -12,19 +13,15 @@ export class Greedy {
   }
 
   choose(row) {
-    let best = 0;
-    for (let x = 1; x < row.length; x += 1) if (row[x] > row[best]) best = x;
-    return best;
+    return argmax(row);
   }
 
   chance(row, x) {
     return this.choose(row) === x ? 1 : 0;
   }
 
-  // accept_greedy of decoding/acceptance.py
   rule(drafted, q, p) {
-    const n = leading(drafted.map((x, i) => x === this.choose(p[i])));
-    return { n, token: this.choose(p[n]) };
+    return accept_greedy(drafted, q, p);
   }
 }
 
@@ -47,7 +44,6 @@ export class Sampled {
   }
 
   rule(drafted, q, p) {
-    if (drafted.length === 0) return { n: 0, token: this.choose(p[0]) };
     return accept_sampled(drafted, q, p, this.generator);
   }
 }

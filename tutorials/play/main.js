@@ -27,26 +27,31 @@ function change(fields) {
 }
 
 function show() {
-  if (!(state.panel in panels)) state.panel = "die";
+  if (!Object.hasOwn(panels, state.panel)) state.panel = "die";
   const panel = panels[state.panel];
   for (const name of Object.keys(panels)) byId(name).hidden = name !== state.panel;
   for (const tab of byId("tabs").children) {
     tab.setAttribute("aria-pressed", tab.value === state.panel);
   }
   byId("keys").textContent = `keys: ${panel.keys}`;
-  panel.prepare(state);
-  panel.draw(state);
+  const fit = { ...state }; // what this panel can show of it; the other panels keep what is theirs
+  panel.prepare(fit);
+  panel.draw(fit);
 }
 
-// A control that has the focus keeps its own keys.
+// A control that has the focus keeps its own keys: a text all, a slider the arrows, a button space.
+const TEXTS = "input:not([type=radio], [type=checkbox], [type=range]), select, textarea";
+const SLIDERS = "input[type=range]";
+const BUTTONS = "button, summary, [type=checkbox]";
+
 function key(event) {
-  const own = event.target.closest("input:not([type=radio]), select, summary, textarea");
-  if (own || event.ctrlKey || event.altKey || event.metaKey) return;
+  const on = (controls) => event.target.closest(controls) !== null;
+  if (on(TEXTS) || event.ctrlKey || event.altKey || event.metaKey) return;
   const panel = panels[state.panel];
   const arrows = { ArrowLeft: -1, PageUp: -1, ArrowRight: 1, PageDown: 1 };
   const named = Object.keys(panels)[event.key - 1];
-  if (event.key in arrows) panel.arrow(arrows[event.key]);
-  else if (event.key === " " && event.target.closest("button") === null) panel.space();
+  if (event.key in arrows && !on(SLIDERS)) panel.arrow(arrows[event.key]);
+  else if (event.key === " " && !on(BUTTONS)) panel.space();
   else if (named !== undefined) change({ panel: named });
   else return;
   event.preventDefault();
@@ -57,6 +62,10 @@ for (const [name, { title }] of Object.entries(panels)) {
   byId("tabs").append(element("button", { value: name, onclick: open }, title));
 }
 addEventListener("keydown", key);
+// What a mouse has clicked keeps no keys; what the keyboard has pressed (detail is 0) does.
+addEventListener("click", (event) => {
+  if (event.detail > 0) event.target.closest(BUTTONS)?.blur();
+});
 addEventListener("hashchange", () => {
   state = readAddress();
   show();

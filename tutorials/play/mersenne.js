@@ -1,7 +1,7 @@
 // PyTorch's random numbers on a CPU, to the last bit: the generator mt19937 (Matsumoto and
 // Nishimura 1998), and what torch.rand and torch.randint make of it.
 
-import { SeededGenerator } from "./random.js";
+import { Generator } from "./random.js";
 
 const SIZE = 624;
 
@@ -38,9 +38,9 @@ class Mersenne {
 }
 
 // torch.Generator().manual_seed(seed), which looks at the seed's lowest 32 bits only.
-export class TorchGenerator extends SeededGenerator {
+export class TorchGenerator extends Generator {
   constructor(seed) {
-    super(seed);
+    super();
     this.engine = new Mersenne(seed);
   }
 
@@ -51,7 +51,7 @@ export class TorchGenerator extends SeededGenerator {
     return ((high & 0x1fffff) * 2 ** 32 + low) / 2 ** 53;
   }
 
-  // torch.randint(2**62, ()), modulo 2**32: as much as a seed can be told by.
+  // torch.randint(2**62, ()), modulo 2**32: a seed's lowest 32 bits are all that counts.
   seed() {
     this.engine.next();
     return this.engine.next();

@@ -7,7 +7,7 @@ import { readSafetensors } from "./safetensors.js";
 const CONFIG = { n_embd: 256, n_head: 8, n_ctx: 1024, n_vocab: 4096 }; // as both config.json say
 const LAYERS = { "tales-large": 12, "tales-small": 2 };
 const LARGEST = 1e8; // bytes; none of the files has a third of it
-export const NEEDED = ["tales-large/model.safetensors", "tales-small/model.safetensors",
+const NEEDED = ["tales-large/model.safetensors", "tales-small/model.safetensors",
   "tales-large/tales.tiktoken"];
 
 // Add what these files hold to a pair, {"tales-large", "tales-small", tokenizer}, in which parts

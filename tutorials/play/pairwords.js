@@ -53,7 +53,7 @@ export function identity(runs, { temperature, coupling }) {
   const parted = Array.from({ length: Math.min(found.length, plain.length) }, (_, i) => i)
     .find((i) => found[i] !== plain[i]);
   return said + (parted === undefined ? "Both texts are the same, token for token."
-    : `They part at token ${parted + 1}, where two tokens are almost equally likely: rounding.`);
+    : `They part at token ${parted + 1}: where two are almost equally likely, rounding decides.`);
 }
 
 // alpha, c and v of panel 4, as they came out here. Undefined where nothing was drafted.

@@ -2,7 +2,7 @@
 
 import { declare } from "./address.js";
 import { byId, clamp, element, shown } from "./dom.js";
-import { best_gamma, break_even, expected_tokens_per_round, speedupOrOne } from "./theory.js";
+import { best_gamma, break_even, expected_tokens_per_round, speedup_or_one } from "./theory.js";
 
 const MOST = 12; // of gamma
 const MEASURED = [1, 2, 3, 4, 6, 8]; // the gammas of the presets
@@ -62,7 +62,7 @@ export class Pays {
     const { alpha, c, v, gamma } = state;
     const preset = Object.values(PRESETS).find((one) =>
       one.alpha === alpha && one.c === c && one.v === v);
-    const speedups = this.columns.map((_, n) => speedupOrOne(alpha, n, c, v));
+    const speedups = this.columns.map((_, n) => speedup_or_one(alpha, n, c, v));
     const best = best_gamma(alpha, c, v, MOST);
     const top = Math.max(2, ...speedups) * 1.15;
     byId("pays-one").style.bottom = `${100 / top}%`;
@@ -73,6 +73,8 @@ export class Pays {
       value.style.bottom = `${(100 * Math.max(speedups[n], measured ?? 0)) / top + 4}%`;
       value.textContent = `${n === best ? "★\n" : ""}${shown(speedups[n])}`;
       dot.hidden = measured === undefined;
+      dot.classList.toggle("loses", measured < 1);
+      dot.title = measured === undefined ? "" : `measured ${shown(measured)}`;
       dot.style.bottom = `${(100 * (measured ?? 0)) / top}%`;
       box.classList.toggle("now", n === gamma);
       bar.setAttribute("aria-label", `γ = ${n}: speed-up ${shown(speedups[n])}`
@@ -95,18 +97,22 @@ export class Pays {
     byId("pays-round").textContent = gamma === 0
       ? "γ = 0: nothing is drafted, a round is one plain step and gives one token."
       : `γ = ${gamma}: a round costs γ·c + v = ${shown(cost)} plain steps, and gives `
-        + `1 + α + … + α^γ = ${shown(tokens)} tokens: ${shown(tokens / cost)} times as fast.`;
+        + `1 + α + … + α^γ = ${shown(tokens)} tokens: ${shown(tokens)} / ${shown(cost)} = `
+        + `${shown(tokens / cost)} times as fast.`;
     byId("pays-best").textContent = best === 0
       ? "★ No γ pays: drafting costs more than it brings."
-      : `★ The best γ is ${best}: ${shown(speedupOrOne(alpha, best, c, v))} times as fast.`;
+      : `★ By the formula the best γ is ${best}: ${shown(speedup_or_one(alpha, best, c, v))} times `
+        + "as fast.";
     const least = gamma === 0 ? undefined : break_even(gamma, c, v);
     byId("pays-even").textContent = gamma === 0 ? ""
       : least === undefined ? `At γ = ${gamma} no α is enough: a round costs more than γ + 1 steps.`
         : `Break-even at γ = ${gamma}: with this c and v from α = ${least.toFixed(2)} on`
           + (tokens > v ? `, with this α and v up to c = ${shown((tokens - v) / gamma)}.` : ".");
     byId("pays-note").textContent = preset
-      ? "Dots: measured. They differ from the formula, which takes every α alike at all positions, "
-        + "and one v for all γ. Reading more tokens costs more."
+      ? `Dots: measured, ${preset.speedup.map(shown).join(", ")} at γ = ${MEASURED.join(", ")}. `
+        + "The formula takes one α for all positions and one v for all γ; but reading more tokens "
+        + "costs more."
+        + (Math.min(...preset.speedup) < 1 ? " Hollow: slower than without a draft." : "")
       : "";
   }
 

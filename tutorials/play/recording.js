@@ -1,5 +1,6 @@
 // A recorded run, as decoding/recording.py writes it.
 
+export const [DRAFT, TARGET, VERDICT] = [0, 1, 2]; // the stages in which a round is shown
 const VERSION = 2;
 const LARGEST_GAMMA = 1024;
 const ENDS = [null, "eos", "stop", "length", "context"];
@@ -112,7 +113,7 @@ export function parentsOf({ drafted, parents }) {
 }
 
 // The position of each drafted token in the round, counted from 1.
-export function depthsOf(round) {
+function depthsOf(round) {
   const depths = [];
   for (const parent of parentsOf(round)) depths.push(parent === TEXT ? 1 : depths[parent] + 1);
   return depths;

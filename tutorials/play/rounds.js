@@ -3,14 +3,16 @@
 import { declare } from "./address.js";
 import { card, cachesTable, extraCard, textOf } from "./cards.js";
 import { byId, clamp, element } from "./dom.js";
-import { depthOf, judgedBy, pathOf, readRecording, textBefore } from "./recording.js";
+import {
+  depthOf, DRAFT, judgedBy, pathOf, readRecording, TARGET, textBefore, VERDICT,
+} from "./recording.js";
 import { treeOf } from "./tree.js";
 import { about, drafting, reading, verdict } from "./words.js";
 
 const STAGES = ["1 the draft proposes", "2 the target reads", "3 the verdict"];
 const WAYS = { token: "one by one", block: "as a block", tree: "in a tree" };
 
-declare({ by: "token", gamma: 4, round: 1, stage: 0, predict: 0 });
+declare({ by: "token", gamma: 4, round: 1, stage: DRAFT, predict: 0 });
 
 export class Rounds {
   title = "2 Round by round";
@@ -21,13 +23,13 @@ export class Rounds {
     this.change = change;
     this.keep(JSON.parse(byId("recorded-runs").textContent));
     byId("rounds-by").addEventListener("change", (event) => {
-      change({ by: event.target.value, round: 1, stage: 0 });
+      change({ by: event.target.value, round: 1, stage: DRAFT });
     });
     byId("rounds-gamma").addEventListener("input", (event) => {
-      change({ gamma: this.gammas[event.target.value], round: 1, stage: 0 });
+      change({ gamma: this.gammas[event.target.value], round: 1, stage: DRAFT });
     });
-    byId("rounds-back").addEventListener("click", () => this.goTo(this.state.round - 1, 0));
-    byId("rounds-next").addEventListener("click", () => this.goTo(this.state.round + 1, 0));
+    byId("rounds-back").addEventListener("click", () => this.goTo(this.state.round - 1, DRAFT));
+    byId("rounds-next").addEventListener("click", () => this.goTo(this.state.round + 1, DRAFT));
     byId("rounds-predict").addEventListener("change", (event) => {
       change({ predict: Number(event.target.checked) });
     });
@@ -72,7 +74,7 @@ export class Rounds {
     this.keep(recordings);
     this.error = "";
     this.change({ panel: "rounds", by: judgedBy(recordings[0]), gamma: recordings[0].gamma,
-      round: 1, stage: 0 });
+      round: 1, stage: DRAFT });
   }
 
   prepare(state) {
@@ -92,7 +94,7 @@ export class Rounds {
     const run = this.run;
     const round = run.rounds[number - 1];
     this.drawControls(run);
-    const decided = stage === STAGES.length - 1;
+    const decided = stage === VERDICT;
     byId("rounds-text").replaceChildren(...textOf(textBefore(run, decided ? number : number - 1)));
     byId("rounds-cards").replaceChildren(...round.parents === null ? chainOf(round, stage)
       : [treeOf(round, stage)]);
@@ -126,11 +128,11 @@ export class Rounds {
 
   words(round) {
     const { stage, predict } = this.state;
-    if (round.drafted.length === 0 || stage === 0) return [drafting(round)];
-    if (stage === 1) return predict ? this.question(round) : [reading(round)];
+    if (round.drafted.length === 0 || stage === DRAFT) return [drafting(round)];
+    if (stage === TARGET) return predict ? this.question(round) : [reading(round)];
     if (!predict || !this.guesses.has(round)) return [verdict(round)];
     const guess = this.guesses.get(round);
-    return [verdict(round), element("b", {}, guess === pathOf(round).length
+    return [verdict(round), " ", element("b", {}, guess === pathOf(round).length
       ? `You said ${guess}: right.` : `You said ${guess}.`), ` ${this.score()}`];
   }
 
@@ -138,7 +140,7 @@ export class Rounds {
     const choice = (n) => element("button", { "aria-pressed": this.guesses.get(round) === n,
       onclick: () => {
         this.guesses.set(round, n);
-        this.change({ stage: 2 });
+        this.change({ stage: VERDICT });
       } }, n);
     return [element("b", {}, "How many of them stay? "),
       ...Array.from({ length: depthOf(round) + 1 }, (_, n) => [choice(n), " "]).flat()];
@@ -149,18 +151,20 @@ export class Rounds {
     return `${right.length} of ${this.guesses.size} right so far.`;
   }
 
-  goTo(round, stage) {
+  // Where the class predicts, the verdict comes after its answer.
+  goTo(number, stage) {
     this.error = "";
-    this.change({ round, stage });
+    const round = this.run.rounds[number - 1];
+    const open = this.state.predict === 1 && round.drafted.length > 0 && !this.guesses.has(round);
+    this.change({ round: number, stage: open ? Math.min(stage, TARGET) : stage });
   }
 
   arrow(direction) {
     const { round, stage } = this.state;
-    const last = STAGES.length - 1;
     const at = (round - 1) * STAGES.length + stage + direction;
     const end = this.run.rounds.length * STAGES.length - 1;
     const to = clamp(at, 0, end);
-    this.goTo(Math.floor(to / STAGES.length) + 1, Math.min(to % STAGES.length, last));
+    this.goTo(Math.floor(to / STAGES.length) + 1, to % STAGES.length);
   }
 
   space() {
@@ -175,5 +179,5 @@ export class Rounds {
 
 function chainOf(round, stage) {
   const cards = round.drafted.map((token) => card(token, stage));
-  return stage < 2 || round.extra === null ? cards : [...cards, extraCard(round)];
+  return stage !== VERDICT || round.extra === null ? cards : [...cards, extraCard(round)];
 }

@@ -3,6 +3,7 @@
 import { declare } from "./address.js";
 import { visible } from "./cards.js";
 import { byId, clamp, element, shown } from "./dom.js";
+import { sum } from "./numbers.js";
 import { to_probs } from "./sampling.js";
 
 const TOP = 12; // tokens that are shown
@@ -73,10 +74,10 @@ export class Rows {
     const [restP, restQ, restBoth] = rest[this.stored.temperatures.indexOf(T)];
     const p = to_probs(target, restP, T, topk, topp);
     const q = to_probs(draft, restQ, T, topk, topp);
-    const kept = p.probs.reduce((total, px, x) => total + Math.min(px, q.probs[x]), 0);
-    const others = p.others > 0 && q.others > 0 ? restBoth : 0;
-    const uncut = topp < 1 && p.others + q.others > 0; // top-p would need more than is stored
-    return { ids, p: p.probs, q: q.probs, overlap: kept + others, uncut };
+    const kept = sum(p.probs.map((px, x) => Math.min(px, q.probs[x])));
+    const agreed = p.rest > 0 && q.rest > 0 ? restBoth : 0;
+    const uncut = topp < 1 && p.rest + q.rest > 0; // top-p would need more than is stored
+    return { ids, p: p.probs, q: q.probs, overlap: kept + agreed, uncut };
   }
 
   drawControls() {
@@ -99,9 +100,9 @@ export class Rows {
       const label = `${this.stored.story[i]}, after it ${shown(this.overlaps[i])}`;
       button.setAttribute("aria-label", label);
     });
-    const mean = this.overlaps.reduce((total, value) => total + value, 0) / this.overlaps.length;
-    byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: so `
-      + "many drafted tokens the rule keeps when their turn comes."
+    const mean = sum(this.overlaps) / this.overlaps.length;
+    byId("rows-mean").textContent = `Along the story Σ min(p, q) is ${shown(mean)} on average: `
+      + "the share of drafted tokens that the rule keeps when their turn comes."
       + (this.uncut.includes(true)
         ? " Hollow bars: top-p needs more tokens than are stored, and cuts nothing." : "");
   }
@@ -134,8 +135,9 @@ function pairOfBars(text, p, q, top) {
   const both = Math.min(p, q);
   const part = (fate, size) => (size <= 0 ? ""
     : element("div", { class: fate, style: `width:${(84 * size) / top}%` }));
-  const bar = (name, value, excess) => element("div", { class: "lie" }, part("kept", both),
-    part(excess, value - both), element("span", { class: name }, ` ${shown(value)}`));
+  const bar = (name, value, excess) => element("div", { class: "flat" }, part("kept", both),
+    part(excess, value - both), element("span", { class: name },
+      value > 0 && value < 1e-4 ? " < 0.0001" : ` ${shown(value)}`));
   return element("div", { class: "pair" }, element("b", { class: "token" }, visible(text)),
     element("div", {}, bar("q", q, "thrown"), bar("p", p, "third")));
 }

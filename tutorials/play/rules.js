@@ -5,39 +5,47 @@
 //   q        k rows: q[i] is the distribution that drafted[i] was drawn from, or is said to be
 //   p        k + 1 rows: the target's distribution at the same positions, and after them
 //
-// A rule returns n, how many drafted faces are kept; the one face that follows them; and u.
+// A rule returns n, how many drafted faces are kept; the one face that follows them; and u, the
+// numbers that it has drawn, if any.
 
-import { draw, is_at_most, is_below, uniform } from "./random.js";
+import { argmax, sum } from "./numbers.js";
+import { are_below, draw, is_at_most, is_below, uniform } from "./random.js";
+
+export function accept_greedy(drafted, q, p) {
+  const choice = p.map(argmax);
+  const n = leading(drafted.map((x, i) => x === choice[i]));
+  return { n, token: choice[n] };
+}
 
 export function accept_sampled(drafted, q, p, generator) {
   const u = uniform(drafted.length, generator);
-  const n = leading(ratios(drafted, q, p).map((ratio, i) => is_below(u[i], ratio)));
-  return { n, token: draw(residual(p[n], pad(q)[n]), generator), u };
+  const n = leading(are_below(u, ratios(drafted, q, p)));
+  return { n, token: draw(residual(p[n], pad(q, p)[n]), generator), u };
 }
 
 export function redraw_from_p(drafted, q, p, generator) {
   const u = uniform(drafted.length, generator);
-  const n = leading(ratios(drafted, q, p).map((ratio, i) => is_below(u[i], ratio)));
+  const n = leading(are_below(u, ratios(drafted, q, p)));
   return { n, token: draw(p[n], generator), u };
 }
 
 export function softmax_residual(drafted, q, p, generator) {
   const u = uniform(drafted.length, generator);
-  const n = leading(ratios(drafted, q, p).map((ratio, i) => is_below(u[i], ratio)));
-  const left = softmax(p[n].map((px, x) => Math.max(0, px - pad(q)[n][x])));
+  const n = leading(are_below(u, ratios(drafted, q, p)));
+  const left = softmax(p[n].map((px, x) => Math.max(0, px - pad(q, p)[n][x])));
   return { n, token: draw(n === drafted.length ? p[n] : left, generator), u };
 }
 
 export function one_uniform_for_all(drafted, q, p, generator) {
   const u = uniform(1, generator);
   const n = leading(ratios(drafted, q, p).map((ratio) => is_below(u[0], ratio)));
-  return { n, token: draw(residual(p[n], pad(q)[n]), generator), u };
+  return { n, token: draw(residual(p[n], pad(q, p)[n]), generator), u };
 }
 
 export function less_or_equal(drafted, q, p, generator) {
   const u = uniform(drafted.length, generator);
   const n = leading(ratios(drafted, q, p).map((ratio, i) => is_at_most(u[i], ratio)));
-  return { n, token: draw(residual(p[n], pad(q)[n]), generator), u };
+  return { n, token: draw(residual(p[n], pad(q, p)[n]), generator), u };
 }
 
 // max(0, p - q), normalised; p itself where nothing is left.
@@ -58,8 +66,8 @@ export function ratios(drafted, q, p) {
 }
 
 // After the last drafted face q = 0: there the residual is p.
-export function pad(q) {
-  return [...q, q[0].map(() => 0)];
+export function pad(q, p) {
+  return [...q, p[0].map(() => 0)];
 }
 
 export function softmax(row) {
@@ -69,10 +77,6 @@ export function softmax(row) {
 
 // The draft's favourite, always: a one-hot distribution.
 export function greedy(row) {
-  const best = row.indexOf(Math.max(...row));
+  const best = argmax(row);
   return row.map((_, x) => (x === best ? 1 : 0));
-}
-
-export function sum(row) {
-  return row.reduce((total, value) => total + value, 0);
 }

@@ -13,7 +13,9 @@ export function readSafetensors(name, buffer) {
   const tensors = {};
   for (const [tensor, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
     const bytes = shape.reduce((total, n) => total * n, BYTES[dtype]);
-    if (!(dtype in READERS)) throw new Error(`${name} has numbers of type ${dtype}, not F16.`);
+    if (!(dtype in READERS)) {
+      throw new Error(`${name} has numbers of type ${dtype}, not F16 or F32.`);
+    }
     const values = to - from === bytes
       ? READERS[dtype](buffer.slice(start + from, start + to)) : [NaN];
     if (!values.every(Number.isFinite)) {

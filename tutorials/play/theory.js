@@ -1,4 +1,5 @@
-// The closed forms of decoding/theory.py, by the same names.
+// The closed forms of decoding/theory.py, and what follows from them: the best gamma, and the least
+// alpha that pays.
 
 export function expected_tokens_per_round(alpha, gamma) {
   let total = 0;
@@ -14,13 +15,13 @@ export function expected_speedup(alpha, gamma, c, v) {
 export function best_gamma(alpha, c, v, most) {
   let best = 0;
   for (let gamma = 1; gamma <= most; gamma += 1) {
-    if (expected_speedup(alpha, gamma, c, v) > speedupOrOne(alpha, best, c, v)) best = gamma;
+    if (expected_speedup(alpha, gamma, c, v) > speedup_or_one(alpha, best, c, v)) best = gamma;
   }
   return best;
 }
 
 // Without a draft a round is one plain step, whatever v is.
-export function speedupOrOne(alpha, gamma, c, v) {
+export function speedup_or_one(alpha, gamma, c, v) {
   return gamma === 0 ? 1 : expected_speedup(alpha, gamma, c, v);
 }
 

@@ -1,22 +1,22 @@
-// A round of a tree: a row for each position, and candidates for the same place side by side. The
+// A round of a tree: a row for each position, and candidates for the same one side by side. The
 // first of them is right below the token that it follows.
 
 import { MARKS, visible } from "./cards.js";
-import { element, shown } from "./dom.js";
-import { parentsOf, pathOf, TEXT } from "./recording.js";
+import { element, fine, shown } from "./dom.js";
+import { DRAFT, parentsOf, pathOf, TEXT, VERDICT } from "./recording.js";
 
 const NODE = { height: 50, across: 10, down: 14, stem: 26 }; // pixels; style.css has the width
 
-// The stages are those of a card, but u comes with the verdict: only candidates that are tested have
-// one, which would give the path away. The last stage has a node for the token that is not the
+// The stages are those of a card, but u comes with the verdict: only candidates that are tested
+// have one, which would give the path away. The last stage has a node for the token that is not the
 // draft's.
 export function treeOf(round, stage) {
-  const parents = parentsOf(round);
-  const fates = round.drafted.map(({ verdict }) => stage === 2 ? verdict : "drafted");
+  const parents = [...parentsOf(round)]; // a copy: the extra token is added below
+  const fates = round.drafted.map(({ verdict }) => stage === VERDICT ? verdict : "drafted");
   const names = namesOf(parents);
   const boxes = round.drafted.map((token, i) => candidate(token, names[i], fates[i], stage));
   const places = placesOf(parents);
-  if (stage === 2 && round.extra !== null) {
+  if (stage === VERDICT && round.extra !== null) {
     const path = pathOf(round);
     const beside = places.filter(({ row }) => row === path.length).map(({ column }) => column);
     places.push({ row: path.length, column: Math.max(-1, ...beside) + 1 });
@@ -40,7 +40,7 @@ export function treeOf(round, stage) {
 
 // The row of each token is its depth. Rows are filled from the left, the lowest first, and nothing
 // stands left of its own first child.
-export function placesOf(parents) {
+function placesOf(parents) {
   const children = (node) => [...parents.keys()].filter((i) => parents[i] === node);
   const rows = [];
   for (let row = children(TEXT); row.length > 0; row = row.flatMap(children)) rows.push(row);
@@ -67,16 +67,16 @@ function namesOf(parents) {
 }
 
 function candidate({ text, q, p, u, verdict }, name, fate, stage) {
-  const tested = stage === 2 && u !== null && verdict !== "not tested";
+  const tested = stage === VERDICT && u !== null && verdict !== "not tested";
   const sign = u < p / q ? "<" : "≥";
   const [ofDraft, ofTarget] = [["q", q], ["p", p]].map(([whose, value]) =>
-    element("span", { class: whose }, tested ? shown(value) : `${whose} ${shown(value)}`));
+    element("span", { class: whose }, tested ? fine(value) : `${whose} ${fine(value)}`));
   const numbers = tested ? [`u ${shown(u)} ${sign} `, ofTarget, "/", ofDraft]
-    : [ofDraft, stage > 0 ? " " : "", stage > 0 ? ofTarget : ""];
+    : [ofDraft, stage === DRAFT ? "" : " ", stage === DRAFT ? "" : ofTarget];
   const words = [`candidate ${name}`, visible(text), `q ${shown(q)}`,
-    ...stage > 0 ? [`p ${shown(p)}`] : [],
+    ...stage === DRAFT ? [] : [`p ${shown(p)}`],
     ...tested ? [`u ${shown(u)} ${sign} p/q ${shown(p / q)}`] : [],
-    ...stage === 2 ? [verdict] : []];
+    ...stage === VERDICT ? [verdict] : []];
   return box(words, text, fate, numbers);
 }
 

@@ -14,17 +14,24 @@ export function about(run) {
   const { temperature } = settings;
   const how = temperature === undefined ? ""
     : temperature === 0 ? "greedy, " : `temperature ${temperature}, `;
-  const shape = by === "tree" ? `tree ${settings.tree ?? `of depth ${gamma}`}`
+  const shape = by === "tree" ? shapeOf(settings, gamma)
     : `${by === "block" ? "block rule, " : ""}γ = ${gamma}`;
   return `${names}${how}${shape}: ${made} tokens in ${rounds.length} passes of the `
-    + `target; ${accepted} of ${drafted} drafted tokens stayed.`;
+    + `target; ${accepted} of ${drafted}${by === "tree" ? "" : " drafted tokens"} stayed.`;
+}
+
+function shapeOf({ tree }, gamma) {
+  const [, depth, width] = /^(\d+)x(\d+)$/.exec(tree) ?? [];
+  return depth === undefined ? `tree ${tree ?? `of depth ${gamma}`}`
+    : `tree ${tree} (${depth} deep, ${width} wide)`;
 }
 
 export function drafting(round) {
   const k = round.drafted.length;
-  if (k === 0) return "Nothing is drafted in this round: the target adds the last token alone.";
+  if (k === 0) return "Nothing is drafted in this round: the target adds one token alone.";
   return round.parents === null
-    ? `The draft has read its own tokens one by one: ${k} small steps.`
+    ? `The draft has read its own tokens one by one: ${k} small steps. Its cache keeps the keys `
+      + "and values of what was read."
     : `The draft proposes ${k} candidates for ${depthOf(round)} positions.`;
 }
 
@@ -32,8 +39,9 @@ export function reading(round) {
   const rows = `One pass of the target gives p at all ${round.drafted.length + 1} positions`;
   const drawn = round.drafted.some(({ u }) => u !== null);
   if (round.parents !== null) {
-    return "One pass of the target reads all branches. For a second candidate q and p are what is "
-      + `left of both if the first is rejected.${drawn ? " u is drawn test by test." : ""}`;
+    return "One pass of the target reads all branches. A second candidate is tested only where the "
+      + "first is rejected: its q and p are what that leaves of both. p 0.00: nothing is left for "
+      + "it." + (drawn ? " u is drawn test by test." : "");
   }
   if (round.block) return `${rows}. P and h follow from p and q; a u is drawn for each token.`;
   return `${rows}. ${drawn ? "A u is drawn for each token: it stays if u < p/q"
@@ -45,11 +53,11 @@ export function verdict(round) {
   const k = round.drafted.length;
   const said = round.parents !== null ? ofTree(round, n) : round.block ? ofBlock(round, n)
     : ofChain(round, n);
-  return `${n} of ${k} stay${round.kind === "none" ? ". The text has ended." : said} `;
+  return `${n} of ${k} stay${round.kind === "none" ? ". The text has ended." : said}`;
 }
 
 function ofChain({ kind, drafted, residual }, n) {
-  if (kind === "bonus") return ": all. So the target’s last row gives one token more, the bonus.";
+  if (kind === "bonus") return ": all. So the target’s p after it gives one token more, the bonus.";
   const untested = drafted.length - n - 1;
   const by = residual.length > 0 ? "a draw from max(0, p − q)" : "the target’s own choice";
   const dropped = untested > 0 ? `; ${untested} after it dropped, untested.` : ".";
@@ -60,7 +68,7 @@ function ofBlock({ kind, drafted }, n) {
   const failed = drafted.slice(0, n).filter(({ u, h }) => !(u < h)).length;
   const before = failed === 0 ? "" : `; ${failed} before it failed, which stops nothing`;
   if (kind === "bonus") {
-    return `: the last test is passed${before}. So the target’s last row gives the bonus.`;
+    return `: the last test is passed${before}. So the target’s p after the last gives the bonus.`;
   }
   const why = n === 0 ? ": no u is below its h" : `: token ${n} is the last with u < h${before}`;
   return `${why}. The next is drawn from max(0, Pp − q).`;
@@ -68,7 +76,7 @@ function ofBlock({ kind, drafted }, n) {
 
 function ofTree({ kind, residual }, n) {
   if (kind === "bonus") {
-    return ", one below the other. Nothing is drafted after the last: the target’s row there gives "
+    return ", one below the other. Nothing is drafted after the last: the target’s p there gives "
       + "one token more, the bonus.";
   }
   const place = n === 0 ? "for the first position" : "after them";

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.tutorials.play.browser import needs_a_browser
+from tests.tutorials.play.browser import needs_a_browser, state
 from tutorials.play.__main__ import PAGE, join
 
 pytestmark = pytest.mark.slow
@@ -80,3 +80,48 @@ def test_a_swatch_stands_beside_its_words(visit, width, height):
             });
         })""")
         assert lines and all(lines) and all(all(line) for line in lines)
+
+
+@needs_a_browser
+def test_a_panel_changes_nothing_of_another(visit):
+    """Each shows of the state what it can: gamma is at most 8 in one, 12 in another."""
+    page = visit("#panel=pays&gamma=12")
+    words = page.locator("#pays-round").inner_text()
+    for key in "21354":
+        page.keyboard.press(key)
+    assert page.locator("#pays-round").inner_text() == words
+    assert "γ = 12" in words and "gamma=12" in state(page)
+
+
+@needs_a_browser
+def test_after_a_click_the_keys_act(visit):
+    page = visit()
+    page.get_by_role("button", name="2 Round by round").click()
+    page.keyboard.press(" ")
+    assert "stage=1" in state(page)
+    page.get_by_role("button", name="1 the draft proposes").click()
+    page.keyboard.press(" ")
+    assert "stage=1" in state(page)
+    page.get_by_label("predict first").click()
+    page.keyboard.press("ArrowLeft")
+    assert "stage" not in state(page) and "predict=1" in state(page)
+    page.locator("#rounds-gamma").focus()
+    page.keyboard.press("ArrowLeft")
+    assert "gamma=3" in state(page) and "stage" not in state(page)
+    page.keyboard.press(" ")
+    assert "gamma=3" in state(page) and "stage=1" in state(page)
+
+
+@needs_a_browser
+def test_what_the_keyboard_has_chosen_keeps_its_keys(visit):
+    page = visit("#panel=rounds")
+    for key, name in ((" ", "3 Real rows"), ("Enter", "2 Round by round")):
+        page.get_by_role("button", name=name).focus()
+        page.keyboard.press(key)
+        assert page.locator(":focus").inner_text() == name
+    page.get_by_role("button", name="3 the verdict").focus()
+    page.keyboard.press(" ")
+    assert "stage=2" in state(page)
+    page.get_by_label("predict first").focus()
+    page.keyboard.press(" ")
+    assert "predict=1" in state(page) and "stage=2" in state(page)

@@ -364,6 +364,7 @@ def damaged():
     yield "model.safetensors", changed(odd), "BF16"
     yield "tales.tiktoken", b"no vocabulary", "no vocabulary"
     yield "tales.tiktoken", b"", "no vocabulary"
+    yield "tales.tiktoken", b"A 0\n", "no vocabulary"
     yield "tales.tiktoken", b"YQ== 0\nYg== 1\n", "not all 256 bytes"
     yield "tales.tiktoken", (ROOT / "weights" / "gpt2.tiktoken").read_bytes(), "not the pair"
     yield "tales.txt", b"", "None of these files"
@@ -419,3 +420,21 @@ def test_from_beside_the_page(browser, served, visit):
     page.get_by_role("button", name="load it from beside the page").click()
     page.locator("#pair-run").wait_for()
     page.close()
+
+
+@needs_a_browser
+def test_a_run_stays_while_other_panels_are_shown(loaded):
+    written(loaded, "Once upon a time", 0, 0.8, 1, "")
+    said = loaded.locator("#pair-said").inner_text()
+    loaded.evaluate("document.activeElement.blur()")
+    loaded.keyboard.press("1")
+    loaded.get_by_role("button", name="clear").click()
+    loaded.evaluate("document.activeElement.blur()")
+    for key in "2345":
+        loaded.keyboard.press(key)
+    assert loaded.locator("#pair-said").inner_text() == said != ""
+    loaded.get_by_role("button", name="show it round by round").click()
+    loaded.get_by_text("the target adds one token alone").wait_for()
+    loaded.evaluate("document.activeElement.blur()")
+    loaded.keyboard.press("5")
+    assert loaded.locator("#pair-said").inner_text() == said

@@ -58,7 +58,8 @@ def check_round(page, recording, number):
         names = [] if round["parents"] and mark != "not tested" else ["q", "p"]
         for name in names + ["P", "h"] * round["block"]:
             equals = " = " if name in "Ph" else " "
-            assert f"{name}{equals}{token[name]:.2f}" in card or token[name] < 0.00995
+            digits = ".2f" if name in "Ph" or token[name] >= 0.0995 else ".2g"
+            assert f"{name}{equals}{token[name]:{digits}}" in card or token[name] < 0.00995
         has_u = mark != "not tested" if round["parents"] else token["u"] is not None
         assert bool(re.search(r"\bu (= )?\d", card)) == has_u
         if round["block"]:
@@ -368,3 +369,45 @@ def test_nothing_of_a_stored_round_is_cut_off(visit):
         }
         return cut;
     }""") == []
+
+
+@needs_a_browser
+def test_a_tree_that_is_drawn_twice_is_the_same(visit):
+    page = visit("#panel=rounds&by=tree&round=5&stage=2")
+    parents = "play.panels.rounds.run.rounds[4].parents"
+    before, width = page.evaluate(parents), page.locator(".tree").bounding_box()["width"]
+    for key in ("ArrowLeft", "ArrowRight", "ArrowLeft", "ArrowRight"):
+        page.keyboard.press(key)
+    assert page.evaluate(parents) == before
+    assert page.locator(".tree").bounding_box()["width"] == width
+
+
+@needs_a_browser
+def test_p_and_q_have_as_many_digits_as_their_ratio_needs(visit):
+    page = visit("#panel=rounds&stage=1")
+    for _ in range(9):
+        for card in page.locator("#rounds-cards .card").all_inner_texts():
+            q, p, ratio = (float(re.search(rf"\b{name} (?:= )?([\d.]+)", card)[1])
+                           for name in ("q", "p", "p/q"))
+            assert p / q == pytest.approx(ratio, rel=0.12, abs=0.006) or p < 0.0001, card
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+
+
+@needs_a_browser
+@pytest.mark.parametrize("by", ["token", "tree"])
+def test_the_class_is_asked_before_the_verdict_is_shown(visit, by):
+    page = visit(f"#panel=rounds&by={by}&predict=1")
+    page.get_by_role("button", name="3 the verdict").click()
+    page.keyboard.press(" ")
+    page.keyboard.press("ArrowRight")
+    said = page.locator("#rounds-said")
+    assert "How many of them stay?" in said.inner_text() and "stage=1" in state(page)
+    said.get_by_role("button", name="1").click()
+    assert "You said 1" in said.inner_text() and "stage=2" in state(page)
+    page.keyboard.press(" ")
+    assert "round=2" in state(page)
+    page.get_by_label("predict first").uncheck()
+    page.get_by_role("button", name="3 the verdict").click()
+    assert "stay" in said.inner_text() and "stage=2" in state(page)
