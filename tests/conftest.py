@@ -2,6 +2,7 @@
 import atexit
 import os
 import shutil
+import signal
 from tempfile import mkdtemp
 
 import pytest
@@ -11,6 +12,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub and transformers
 os.environ["XDG_CACHE_HOME"] = mkdtemp(prefix="tests-")  # layouts chosen here, and by programs
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 os.environ["MPLBACKEND"] = "Agg"  # read when matplotlib is imported
+# Started in the background by a shell, pytest would ignore Ctrl-C, and so would what it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)  # many small operations on two contended threads are 50 times slower
 
 DURATION = "all tests: 5 to 12 minutes on two cores; python -m pytest -m quick: under a minute"

@@ -1,9 +1,10 @@
 // The two charts of the die: what goes in, with bars one can drag, and what comes out.
 
-import { byId, element, shown } from "./dom.js";
+import { byId, clamp, element, shown } from "./dom.js";
 
 export const NAMES = "ABCDEFGH"; // of the faces
 export const FEW = 100; // rolls; fewer are listed, not drawn
+const USUAL = 0.6; // the probability at the top of a chart, if none is larger
 
 export class Bars {
   constructor(set) {
@@ -13,6 +14,8 @@ export class Bars {
   // exact: of `outcome`. counts: how often each face was rolled, in so many rolls.
   draw(state, exact, { counts, rolls }) {
     Object.assign(this, { state, exact, counts, rolls });
+    const largest = Math.max(...state.p, ...state.q, ...exact.out);
+    if (!this.dragging || largest > this.top) this.top = largest > USUAL ? 1 : USUAL;
     if (this.faces?.length !== state.p.length) this.makeFaces(state.p.length);
     this.faces.forEach((face, x) => this.drawFace(face, x));
   }
@@ -56,13 +59,18 @@ export class Bars {
   startDrag(event, name, x) {
     this.dragging = true;
     event.currentTarget.setPointerCapture(event.pointerId);
+    this.wanted = 0;
+    this.y = event.currentTarget.getBoundingClientRect().bottom;
     this.drag(event, name, x);
   }
 
+  // By how far the pointer moved, as the scale may change on the way.
   drag(event, name, x) {
     if (!this.dragging) return;
-    const { bottom, height } = event.currentTarget.getBoundingClientRect();
-    this.set(name, x, (bottom - event.clientY) / height);
+    const { height } = event.currentTarget.getBoundingClientRect();
+    this.wanted = clamp(this.wanted + this.top * (this.y - event.clientY) / height, 0, 1);
+    this.y = event.clientY;
+    this.set(name, x, this.wanted);
   }
 
   // The three bars of a face, and the numbers over them.
@@ -86,7 +94,7 @@ export class Bars {
     this.lift(out.line, state.p[x]);
     out.dot.hidden = !enough;
     this.lift(out.dot, frequency);
-    this.lift(out.value, Math.max(total, state.p[x], frequency) + 0.03);
+    this.lift(out.value, Math.max(total, state.p[x], frequency) + 0.03 * this.top);
     const error = total - state.p[x];
     const wrong = Math.abs(error) >= 5e-7;
     const sign = error > 0 ? "+" : "−";
@@ -99,11 +107,11 @@ export class Bars {
 
   place(part, from, height) {
     this.lift(part, from);
-    part.style.height = `${100 * height}%`;
+    part.style.height = `${100 * height / this.top}%`;
     part.hidden = height <= 0;
   }
 
   lift(part, from) {
-    part.style.bottom = `${100 * from}%`;
+    part.style.bottom = `${100 * from / this.top}%`;
   }
 }

@@ -30,8 +30,7 @@ export function unbroken(text) {
 // With two digits in any case, so that the ratio of two such numbers is nearly that of the true
 // ones.
 export function fine(value) {
-  return value === 0 || value >= 0.0995 ? shown(value)
-    : value < 1e-4 ? "0.0000" : value.toPrecision(2);
+  return value === 0 || value >= 0.0995 ? shown(value) : value.toPrecision(2);
 }
 
 export function percent(value) {

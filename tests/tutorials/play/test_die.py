@@ -81,14 +81,24 @@ def bar(page, name, face):
 def test_a_bar_is_dragged(visit):
     page = visit()
     box = bar(page, "p", "A").bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    middle, top = box["x"] + box["width"] / 2, box["y"] + box["height"] / 6
+
+    def tip():
+        part = bar(page, "p", "A").locator(".value").bounding_box()
+        return part["y"] + part["height"]
+
+    page.mouse.move(middle, box["y"] + box["height"] / 2)
     page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 6, steps=3)
+    page.mouse.move(middle, top, steps=3)
+    assert bar(page, "p", "A").get_attribute("aria-valuenow") == "0.5"  # 5/6 of an axis up to 0.6
+    assert "p=0.5,0.25," in state(page)
+    assert tip() == pytest.approx(top, abs=4)
+    page.mouse.move(middle, top - box["height"] / 2)  # beyond the axis, which then goes up to 1
+    assert bar(page, "p", "A").get_attribute("aria-valuenow") == "0.8"
+    before = tip()
+    assert before == pytest.approx(box["y"] + box["height"] / 5, abs=4)
     page.mouse.up()
-    assert bar(page, "p", "A").get_attribute("aria-valuenow") == "0.83"  # 5/6 of the axis
-    assert "p=0.83,0.085," in state(page)
-    part = bar(page, "p", "A").locator(".value").bounding_box()
-    assert part["y"] + part["height"] == pytest.approx(box["y"] + box["height"] / 6, abs=4)
+    assert tip() == before
     assert page.locator("#die-verdict").inner_text().startswith("✓")
 
 
