@@ -16,7 +16,8 @@ os.environ["MPLBACKEND"] = "Agg"  # read when matplotlib is imported
 signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)  # many small operations on two contended threads are 50 times slower
 
-DURATION = "all tests: 5 to 12 minutes on two cores; python -m pytest -m quick: under a minute"
+DURATION = ("all tests, with -n auto --dist worksteal: 10 to 25 minutes on two cores; "
+            "python -m pytest -m quick: a minute")
 
 
 def pytest_configure(config):
