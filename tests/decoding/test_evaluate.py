@@ -190,6 +190,7 @@ WRONG = [("problem", 3), ("sample", "0"), ("settings", None), ("difference", 1),
          ("scores", None), ("seconds", "x"), ("rounds", 1.5), ("text", None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, value", WRONG)
 def test_a_row_with_something_else_in_it_is_named(name, value, evaluate, counts, tmp_path):
     arguments = ("--task", counts, "--metric", "exact", "--max-new-tokens", 2, "--limit", 1,

@@ -32,6 +32,7 @@ def counting(length):
     return [i % 3 for i in range(length)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha, gamma, tokens",
                          [(0, 4, 500), (0.3, 1, 12_000), (0.6, 2, 12_000), (0.8, 4, 20_000),
                           (0.95, 8, 30_000), (1, 4, 1_000)])

@@ -37,6 +37,7 @@ def check_it(number, name):
     return load("exercises", number, f"check_{name}")
 
 
+@pytest.mark.slow
 @every_exercise
 def test_a_check_accepts_the_solution_with_fresh_cases_too(number, name, check_it, capsys):
     for seed in (None, 0, 1):

@@ -213,6 +213,7 @@ def test_the_projects_own_page_one_is_right_homework(capsys, write):
         assert set(found.values()) == {"correct"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_wrong_homework_is_noticed(change, capsys, write):
     right, mistaken, noticed, words = CHANGES[change]

@@ -22,6 +22,7 @@ def test_there_are_more_than_twenty():
     assert len(RIGHT_RULES) >= 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RIGHT_RULES, ids=lambda rule: rule.__name__)
 def test_a_right_rule_passes_however_it_is_written(rule, capsys):
     assert e03.check_my_rule(rule) == CORRECT, capsys.readouterr().out
@@ -37,12 +38,14 @@ def name_of(rule):
     return getattr(rule, "__name__", type(rule).__name__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", tutor.RULES, ids=lambda mistake: name_of(mistake.answer))
 def test_a_rule_of_the_museum_is_told_which_one_it_is(mistake, capsys):
     assert e03.check_my_rule(mistake.answer) == WRONG
     assert capsys.readouterr().out == f"wrong: {sentence(mistake)}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", SLIPS, ids=lambda mistake: mistake.words[:40])
 def test_a_slip_is_told_which_one_it_is(mistake, capsys):
     assert e03.check_my_rule(mistake.answer) == WRONG
