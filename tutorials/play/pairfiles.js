@@ -55,11 +55,14 @@ function makeModel(file, buffer) {
   return { name, model: new GPT2(config, Object.fromEntries(values)) };
 }
 
-// The files that a drop brings, those in folders too.
+// The files that a drop brings, those in folders too. Chromium reads folders by handles, also for a
+// page from the disk, for which it reads none by entries; Firefox and Safari have entries only.
 export async function droppedFiles({ items, files }) {
   const entries = [...items].map((item) => item.webkitGetAsEntry?.());
   if (!entries.some((entry) => entry?.isDirectory)) return [...files];
-  return (await Promise.all(entries.map(filesOf))).flat();
+  const handles = [...items].map((item) => item.getAsFileSystemHandle?.());
+  if (handles.includes(undefined)) return (await Promise.all(entries.map(filesOf))).flat();
+  return (await Promise.all((await Promise.all(handles)).map(filesOfHandle))).flat();
 }
 
 async function filesOf(entry) {
@@ -67,6 +70,13 @@ async function filesOf(entry) {
   const reader = entry.createReader();
   const inside = await new Promise((done, fail) => reader.readEntries(done, fail));
   return (await Promise.all(inside.map(filesOf))).flat();
+}
+
+async function filesOfHandle(handle) {
+  if (handle.kind === "file") return [await handle.getFile()];
+  const files = [];
+  for await (const inside of handle.values()) files.push(...await filesOfHandle(inside));
+  return files;
 }
 
 // Where the page came by http, the files may be had from where they lie in the project.

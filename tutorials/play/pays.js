@@ -100,7 +100,7 @@ export class Pays {
         + `1 + α + … + α^γ = ${shown(tokens)} tokens: ${shown(tokens)} / ${shown(cost)} = `
         + `${shown(tokens / cost)} times as fast.`;
     byId("pays-best").textContent = best === 0
-      ? "★ No γ pays: drafting costs more than it brings."
+      ? "★ No γ pays: drafting costs as much as it brings, or more."
       : `★ By the formula the best γ is ${best}: ${shown(speedup_or_one(alpha, best, c, v))} times `
         + "as fast.";
     const least = gamma === 0 ? undefined : break_even(gamma, c, v);

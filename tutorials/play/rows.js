@@ -112,7 +112,7 @@ export class Rows {
     const { ids, p, q, overlap } = this.row(position);
     const next = this.stored.story[position + 1];
     const before = this.stored.story.slice(Math.max(0, position - 5), position + 1).join("");
-    byId("rows-about").replaceChildren(`After “…${before}”: Σ min(p, q) = `,
+    byId("rows-about").replaceChildren(`After “${position > 5 ? "…" : ""}${before}”: Σ min(p, q) = `,
       element("b", { class: "good" }, shown(overlap)),
       next === undefined ? "" : `. The story goes on with “${visible(next)}”.`);
     const order = [...ids.keys()].sort((a, b) => Math.max(p[b], q[b]) - Math.max(p[a], q[a]));

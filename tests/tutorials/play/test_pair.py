@@ -340,6 +340,17 @@ def test_files_may_be_dropped_one_by_one(visit):
     page.locator("#pair-run").wait_for()
 
 
+@needs_a_browser
+@pytest.mark.parametrize("paths", [[TALES], [LARGE.parent, SMALL.parent]], ids=["one", "two"])
+def test_folders_may_be_dropped(visit, paths):
+    page = visit()
+    session = page.context.new_cdp_session(page)  # a drop that a script makes brings no folders
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, "x": 500, "y": 300, "data": data})
+    page.locator("#pair-run").wait_for()
+
+
 def damaged():
     """Files that are no good: (name, contents, words of the one sentence)."""
     small = SMALL.read_bytes()
