@@ -343,7 +343,7 @@ def test_files_may_be_dropped_one_by_one(visit):
 @needs_a_browser
 @pytest.mark.parametrize("paths", [[TALES], [LARGE.parent, SMALL.parent]], ids=["one", "two"])
 def test_folders_may_be_dropped(visit, paths):
-    page = visit()
+    page = visit("#panel=pair")
     session = page.context.new_cdp_session(page)  # a drop that a script makes brings no folders
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
     for kind in ("dragEnter", "dragOver", "drop"):
