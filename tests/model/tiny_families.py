@@ -14,7 +14,7 @@ IDS = {"vocab_size": 131, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 
 SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
          "max_position_embeddings": 400}
 LLAMA = {**SIZES, "intermediate_size": 96, "rms_norm_eps": 1e-5}
-KINDS = {  # by name: transformers' class, and what its configuration is given
+KINDS = {  # by name: transformers' class, and what its configuration is given, in the hub's keys
     "gpt2": ("GPT2LMHeadModel", {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 400}),
     "gpt-neo": ("GPTNeoForCausalLM", {
         "hidden_size": 64, "num_layers": 3, "num_heads": 4, "max_position_embeddings": 400,
@@ -25,13 +25,13 @@ KINDS = {  # by name: transformers' class, and what its configuration is given
     "pythia": ("GPTNeoXForCausalLM", {**SIZES, "intermediate_size": 96, "rotary_pct": 0.25}),
     "llama-3.2": ("LlamaForCausalLM", {
         **LLAMA, "num_key_value_heads": 2, "tie_word_embeddings": True,
-        "rope_parameters": {"rope_theta": 5e5, **LLAMA3}}),
+        "rope_theta": 5e5, "rope_scaling": LLAMA3}),
     "llama-3.1": ("LlamaForCausalLM", {
         **LLAMA, "num_key_value_heads": 1, "tie_word_embeddings": False,
-        "rope_parameters": {"rope_theta": 5e5, **LLAMA3, "factor": 8.0}}),
+        "rope_theta": 5e5, "rope_scaling": {**LLAMA3, "factor": 8.0}}),
     "deepseek": ("LlamaForCausalLM", {
         **LLAMA, "num_key_value_heads": 4, "tie_word_embeddings": False, "rms_norm_eps": 1e-6,
-        "rope_parameters": {"rope_theta": 1e5, "rope_type": "linear", "factor": 4.0}}),
+        "rope_theta": 1e5, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}),
 }
 
 
