@@ -139,8 +139,9 @@ def test_texts_of_different_lengths_in_one_pass(tiny):
 
 def test_half_precision_is_no_worse_than_transformers_own(tiny):
     _, folder, theirs, tokens, want = tiny
-    # Loaded anew: `.to(bfloat16)` would round the reference's frequencies, too.
-    reference = type(theirs).from_pretrained(folder, dtype=torch.bfloat16)
+    # Loaded anew: `.to(bfloat16)` would round the reference's frequencies, too. torch_dtype: as old
+    # versions of transformers call it.
+    reference = type(theirs).from_pretrained(folder, torch_dtype=torch.bfloat16)
     ours = load_model(folder, dtype=torch.bfloat16)
     errors = [(model(tokens).float() - want).square().mean().sqrt()
               for model in (ours, lambda tokens: reference(tokens).logits)]
