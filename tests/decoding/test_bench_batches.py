@@ -32,8 +32,7 @@ def ask(capsys, *arguments):
     return Answer(code, *capsys.readouterr())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("temperature", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_smallest_table(capsys, temperature):
     answer = ask(capsys, "--layout", "plain", "--batches", 2, 1, 2, "--tokens", 4, "--gamma", 2,
                  "--repeats", 1, "--temperature", temperature)

@@ -34,7 +34,6 @@ def test_a_file_is_read_and_names_known_models(path):
     assert f"`{path.name}`" in (FOLDER / "README.md").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", OF_BENCHMARK, ids=lambda path: path.stem)
 def test_a_benchmark_runs_with_models_that_stand_in(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(FOLDER.parents[1])
@@ -53,7 +52,6 @@ def test_a_task_runs_with_models_that_stand_in(path, tmp_path, capsys):
     assert "nothing here is a result" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_sampled_runs_and_every_gamma(tmp_path, monkeypatch):
     monkeypatch.chdir(FOLDER.parents[1])
     path = FOLDER / "pythia-2.8b-by-410m.args"
@@ -64,7 +62,6 @@ def test_sampled_runs_and_every_gamma(tmp_path, monkeypatch):
         (gamma, temperature) for gamma in (0, 1, 2, 4, 8) for temperature in (0, 1)}
 
 
-@pytest.mark.slow
 def test_results_are_joined(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(FOLDER.parents[1])
     for name in ("pythia-1.4b-by-70m", "llama-3.2-3b"):

@@ -58,7 +58,6 @@ def test_the_race_refuses_before_it_writes(capsys, monkeypatch, tmp_path, argume
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 def test_the_smallest_race(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     short = "--pairs tiny/tiny --spoil .2 --gammas 3 --tokens 40 --repeats 1"
@@ -80,7 +79,6 @@ def test_the_account_refuses_before_it_writes(capsys, monkeypatch, tmp_path, arg
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 def test_the_smallest_account(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("decoding.bench.accounting.LEAST_SECONDS", 0.0)

@@ -56,7 +56,7 @@ function makeModel(file, buffer) {
 }
 
 // The files that a drop brings, those in folders too. Chromium reads folders by handles, also for a
-// page from the disk, for which it reads none by entries; Firefox and Safari have entries only.
+// page from the disk, for which it reads none by entries; a browser without handles has entries.
 export async function droppedFiles({ items, files }) {
   const entries = [...items].map((item) => item.webkitGetAsEntry?.());
   if (!entries.some((entry) => entry?.isDirectory)) return [...files];

@@ -56,7 +56,8 @@ export function identity(runs, { temperature, coupling }) {
     : `They part at token ${parted + 1}: where two are almost equally likely, rounding decides.`);
 }
 
-// alpha, c and v of panel 4, as they came out here. Undefined where nothing was drafted.
+// alpha, c and v of panel 4, as they came out here. v is all of a round but its drafting, so that
+// gamma c + v is what a round took. Undefined where nothing was drafted.
 export function measured({ speculative, plain }) {
   const tested = speculative.reduce((sum, { accepted, kind }) =>
     sum + accepted + (kind === "correction" ? 1 : 0), 0);
@@ -64,8 +65,9 @@ export function measured({ speculative, plain }) {
   if (drafted === 0) return undefined;
   const step = total(plain, "time") / plain.length;
   const accepted = speculative.reduce((sum, round) => sum + round.accepted, 0);
-  return { alpha: accepted / tested, c: total(speculative, "draftTime") / drafted / step,
-    v: total(speculative, "verifyTime") / speculative.length / step };
+  const drafting = total(speculative, "draftTime");
+  return { alpha: accepted / tested, c: drafting / drafted / step,
+    v: (total(speculative, "time") - drafting) / speculative.length / step };
 }
 
 // What makes the same text in a terminal.

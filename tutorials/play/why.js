@@ -30,7 +30,7 @@ const REASONS = {
   redraw({ p, exact, names, rejected, right, most, least }) {
     if (rejected < 1e-9) return "Nothing is rejected here, so nothing is redrawn. Drag a bar.";
     if (right) {
-      return "The error is 0 here by luck: what is kept stands in the ratios of p already. "
+      return "The error is 0 here by luck: what is missing stands in the ratios of p. "
         + "Drag a bar.";
     }
     const lacks = p[most] - exact.kept[most];

@@ -3,6 +3,7 @@ import functools
 import http.server
 import json
 import random
+import re
 import shlex
 import struct
 import threading
@@ -248,6 +249,15 @@ def test_the_panel_shows_both_runs(visit):
     assert all(f"(rejected: {token}) " in heard for token in rejected)
     page.get_by_role("button", name="its α, c and v in the formula").click()
     assert "panel=pays" in state(page) and "alpha=" in state(page)
+    c, v = (float(re.search(rf"\b{name}=([\d.e-]+)", state(page))[1]) for name in "cv")
+    drafted, round, step = page.evaluate("""() => {
+        const { speculative, plain } = play.panels.pair.runs;
+        const mean = (rounds, number) =>
+            rounds.reduce((total, one) => total + number(one), 0) / rounds.length;
+        return [mean(speculative, ({ drafted }) => drafted.length),
+            mean(speculative, ({ time }) => time), mean(plain, ({ time }) => time)];
+    }""")
+    assert drafted * c + v == pytest.approx(round / step)  # nothing of a round is left out
 
 
 @needs_a_browser
