@@ -16,14 +16,14 @@ os.environ["MPLBACKEND"] = "Agg"  # read when matplotlib is imported
 signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)  # many small operations on two contended threads are 50 times slower
 
-DURATION = ("all tests, with -n auto --dist worksteal: 10 to 25 minutes on two cores; "
-            "python -m pytest -m quick: a minute")
+DURATION = ("all tests, with -n auto --dist worksteal: 13 to 21 minutes on two cores; "
+            "python -m pytest -m quick: minutes")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: runs a program, a notebook or a large model")
     config.addinivalue_line("markers",
-                            "quick: every test that is not slow; together under a minute")
+                            "quick: every test that is not slow; together some minutes")
 
 
 def pytest_report_header(config):
