@@ -52,7 +52,7 @@ def choose(monkeypatch):
     choose(*favourites): the first of them that takes part, or else the last that takes part.
     Returns a list that grows: for each choice the candidates, the tokens, the dtype, the device.
     """
-    from model.fast import layouts, onednn, preferences
+    from model.fast import layouts, preferences
     from weights.choices import FILE
     from weights.output import cache_folder
 
@@ -71,7 +71,6 @@ def choose(monkeypatch):
 
     def forget():
         layouts.CHOICES.clear()
-        onednn.order_for.cache_clear()
         (cache_folder() / FILE).unlink(missing_ok=True)
 
     yield choose

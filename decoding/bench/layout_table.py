@@ -37,7 +37,7 @@ def product_times(shape: tuple[int, int], dtype: torch.dtype,
     """
     like = torch.nn.Linear(shape[1], shape[0], device="meta", dtype=dtype)
     copies = max(1, TOGETHER // like.weight.nbytes)
-    layers = layers_of([filled(like) for _ in range(copies)], max(tokens))
+    layers = layers_of([filled(like) for _ in range(copies)])
     times: dict[str, list[float | None]] = {name: [] for name in layers}
     for n in tokens:
         xs = [torch.ones(1, n, shape[1], dtype=dtype)] * copies
@@ -52,7 +52,7 @@ def product_times(shape: tuple[int, int], dtype: torch.dtype,
     return list(times.items())
 
 
-def layers_of(plain: list[torch.nn.Linear], tokens: int) -> dict[str, list[Layer]]:
+def layers_of(plain: list[torch.nn.Linear]) -> dict[str, list[Layer]]:
     """Return the layers in each layout, and what only reads their memory."""
     made: dict[str, list[Layer]] = {
         "reading": [sum_of(torch.ones(layer.weight.nbytes // 4)) for layer in plain],
@@ -60,7 +60,7 @@ def layers_of(plain: list[torch.nn.Linear], tokens: int) -> dict[str, list[Layer
     makers: dict[str, Callable[..., Layer]] = {
         "rows": RowLinear,
         **{f"strips of {width}": partial(StripLinear, width=width) for width in (16, 32)},
-        "onednn": partial(OneDNNLinear, tokens_per_pass=tokens)}
+        "onednn": OneDNNLinear}
     if plain[0].weight.dtype == torch.float32:
         makers["slabs"] = SlabLinear  # a layout for this format only
     for name, make in makers.items():

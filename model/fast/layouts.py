@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from model.decoder import Decoder, TiedHead
-from model.fast.onednn import OneDNNLinear
 from model.fast.preferences import (
     HEADS,
+    LAYERS,
     ONEDNN,
     PLAIN,
     ROWS,
@@ -28,14 +28,10 @@ from model.fast.preferences import (
     heads_by_preference,
     layers_by_preference,
 )
-from model.fast.rows import RowLinear
-from model.fast.slabs import SlabLinear
-from model.fast.strips import StripLinear
 from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
 LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, SLABS, ONEDNN)
-NAMES: dict[type[nn.Module], str] = {nn.Linear: PLAIN, RowLinear: ROWS, StripLinear: STRIPS,
-                                     SlabLinear: SLABS, OneDNNLinear: ONEDNN}
+NAMES = {kind or nn.Linear: name for name, kind in LAYERS.items()}
 OWN_HEAD = "own"
 MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
 
@@ -124,26 +120,7 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
         raise ValueError(f"there is no layout {layout} for {dtype} on this {device}; "
                          "take auto or plain")
     head = choose_head(model.embedding, layout, tokens, choices) if tied else None
-    return Layout(outside_too(model, layout, there[layout]), head)
-
-
-def outside_too(model: Decoder, layout: str, in_blocks: MakeLayer | None) -> MakeLayer | None:
-    """Return what builds all of a model's linear layers: those outside its blocks in another way.
-
-    An output head with weights of its own is far larger than a layer. To ask oneDNN how it wants
-    it would take twice its memory.
-    """
-    if layout != ONEDNN or in_blocks is None:
-        return in_blocks
-    shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
-    outside: MakeLayer = StripLinear if model.dtype == torch.float32 else RowLinear
-    if all(layer.weight.shape in shapes for layer in linear_layers(model)):
-        return in_blocks
-
-    def build(weight: Tensor, bias: Tensor | None) -> nn.Module:
-        return (in_blocks if weight.shape in shapes else outside)(weight, bias)
-
-    return build
+    return Layout(there[layout], head)
 
 
 @torch.no_grad()
@@ -155,7 +132,7 @@ def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: in
     five times SAMPLE bytes.
     """
     shapes = [tuple(layer.weight.shape) for layer in linear_layers(blocks_of(model)[0])]
-    key = f"layers {shapes}, {model.dtype}, {tokens} tokens"
+    key = f"layers {shapes}, {model.dtype}, {tokens} tokens, of {', '.join(there)}"
     if choices.get(key) not in there:
         plain = sample(model)
         candidates: dict[str, list[Layer]] = {
@@ -177,8 +154,9 @@ def choose_head(embedding: Tensor, layout: str, tokens: int, choices: Choices) -
     of them.
     """
     kind = "plain" if layout == PLAIN else "packed"
-    key = f"head {tuple(embedding.shape)}, {embedding.dtype}, {kind}, {tokens} tokens"
     heads = heads_by_preference(embedding, layout, tokens)
+    key = (f"head {tuple(embedding.shape)}, {embedding.dtype}, {kind}, {tokens} tokens, "
+           f"of {', '.join(heads)}")
     if choices.get(key) not in heads:
         n_vocab, width = embedding.shape
         n_vocab = min(n_vocab, 2 * SAMPLE // (width * embedding.dtype.itemsize))

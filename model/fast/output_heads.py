@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.decoder import TiedHead
-from model.fast.onednn import convolve
 
 
 class TurnedHead(TiedHead):
@@ -49,6 +48,8 @@ class ConvolvedHead(OneTokenHead):
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         if x.shape[:-1].numel() < 2:
             return super().forward(x, wte)
-        weight = x.flatten(0, -2)[:, :, None, None]
-        logits = convolve(wte, weight, None).flatten(0, 2)  # (n_vocab, N)
-        return logits.T.contiguous().unflatten(0, x.shape[:-1])  # (B, T, n_vocab)
+        image = wte.T[None, :, :, None]  # (1, n_embd, n_vocab, 1), in wte's memory
+        weight = x.flatten(0, -2)[:, :, None, None]  # (N, n_embd, 1, 1)
+        logits = torch.ops.mkldnn._convolution_pointwise(
+            image, weight, None, [0, 0], [1, 1], [1, 1], 1, "none", [], "")  # (1, N, n_vocab, 1)
+        return logits[0, :, :, 0].contiguous().unflatten(0, x.shape[:-1])  # (B, T, n_vocab)

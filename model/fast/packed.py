@@ -17,7 +17,8 @@ class PackedLinear(nn.Module):
         """
         super().__init__()
         self.has_bias = bias is not None
-        bias = torch.zeros(n_out, dtype=weight.dtype) if bias is None else bias
+        if bias is None:
+            bias = torch.zeros(n_out, dtype=weight.dtype, device=weight.device)
         self.weight = nn.Parameter(weight, requires_grad=False)
         self.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)  # (n_out,)
 

@@ -1,12 +1,11 @@
 """Which layouts and output heads are preferred, in a fixed order. README.md says why."""
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from model.decoder import Decoder, TiedHead
-from model.fast.onednn import OneDNNLinear, order_for
+from model.fast.onednn import OneDNNLinear
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
 from model.fast.packed import has_kernel, on_intel
 from model.fast.rows import RowHead, RowLinear
@@ -21,35 +20,37 @@ HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
 LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
 
 MakeLayer = Callable[[Tensor, Tensor | None], nn.Module]
+LAYERS: dict[str, MakeLayer | None] = {PLAIN: None, ROWS: RowLinear, STRIPS: StripLinear,
+                                       SLABS: SlabLinear, ONEDNN: OneDNNLinear}
 
 
 def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | None]:
     """Return, by name, what builds the layers of each layout there is here, the preferred first."""
-    shapes = {layer.weight.shape for layer in linear_layers(blocks_of(model)[0])}
     size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
     large = size >= LARGE
     many = large and tokens >= 3
-    if model.dtype == torch.bfloat16 and has_kernel(torch.bfloat16):
-        order = [ONEDNN, ROWS, PLAIN, STRIPS] if many else [ROWS, PLAIN, ONEDNN, STRIPS]
-    elif model.dtype in (torch.bfloat16, torch.float16):
-        order = [ONEDNN, PLAIN, ROWS, STRIPS] if many else [PLAIN, ONEDNN, ROWS, STRIPS]
-    elif on_intel():
-        order = [STRIPS, ONEDNN, PLAIN, ROWS] if many else [PLAIN, STRIPS, ONEDNN, ROWS]
-        order += [SLABS]
+    if model.dtype in (torch.bfloat16, torch.float16):
+        order = [ONEDNN, PLAIN, ROWS, STRIPS]  # without a kernel for the format, oneDNN goes below
     elif many:
         order = [ONEDNN, STRIPS, PLAIN, ROWS, SLABS]
+    elif on_intel():
+        order = [PLAIN, STRIPS, ONEDNN, ROWS, SLABS]
     else:
         order = [SLABS, STRIPS] if large else [STRIPS, SLABS]
         order += [ONEDNN, PLAIN, ROWS]
-    builders = {STRIPS: partial(StripLinear, width=32 if on_intel() else 16), PLAIN: None,
-                ROWS: RowLinear, SLABS: SlabLinear,
-                ONEDNN: partial(OneDNNLinear, tokens_per_pass=tokens)}
+    if not onednn_is_there(model.dtype):
+        order.remove(ONEDNN)
+    return {name: LAYERS[name] for name in order}
+
+
+def onednn_is_there(dtype: torch.dtype) -> bool:
+    """Return whether this PyTorch and this processor can compute a layer with oneDNN."""
+    weight = torch.ones(16, 16, dtype=dtype, device="cpu")
     try:
-        for n_out, n_in in shapes:
-            order_for(n_out, n_in, model.dtype, tokens)
-    except (AttributeError, RuntimeError):
-        order.remove(ONEDNN)  # no such operator in this PyTorch, or not for this processor or dtype
-    return {name: builders[name] for name in order}
+        OneDNNLinear(weight, None)(weight)
+    except (AttributeError, RuntimeError):  # no such operator, or not for this dtype
+        return False
+    return True
 
 
 def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str]:

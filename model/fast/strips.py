@@ -23,7 +23,14 @@ class StripLinear(PackedLinear):
         return self.weight.transpose(1, 2).flatten(0, 1)[:len(self.bias)]  # (n_out, n_in)
 
     def forward(self, x: Tensor) -> Tensor:
-        return multiply(x, self.weight, self.biases, len(self.bias))  # (..., n_out)
+        strips, n_out = self.weight, len(self.bias)
+        # Even a view costs measurable time in a small model, so skip those that change nothing
+        # (batch 1, one token, a last strip that is full).
+        rows = x if len(x) == 1 else x.flatten(0, -2)  # (1, N, n_in) or (N, n_in)
+        y = torch.baddbmm(self.biases, rows.expand(len(strips), -1, -1), strips)
+        y = y if y.shape[1] == 1 else y.transpose(0, 1)  # (N, n_strips, width), or turned if N = 1
+        y = y.reshape(*x.shape[:-1], strips.shape[0] * strips.shape[2])  # (..., n_strips * width)
+        return y if y.shape[-1] == n_out else y[..., :n_out]  # (..., n_out)
 
 
 def cut(weight: Tensor, width: int) -> Tensor:
@@ -35,18 +42,3 @@ def cut(weight: Tensor, width: int) -> Tensor:
     if missing:
         weight = torch.cat([weight, weight.new_zeros(missing, weight.shape[1])])
     return weight.unflatten(0, (-1, width)).transpose(1, 2)
-
-
-def multiply(x: Tensor, strips: Tensor, biases: Tensor, n_out: int) -> Tensor:
-    """Multiply x (..., n_in) by strips (n_strips, n_in, width), and add the biases.
-
-    biases: the bias, cut in the same way, (n_strips, 1, width). Returns (..., n_out).
-    """
-    # Even a view costs measurable time in a small model, so skip those that change nothing
-    # (batch 1, one token, a last strip that is full).
-    rows = x if len(x) == 1 else x.flatten(0, -2)  # (1, N, n_in) or (N, n_in)
-    rows = rows.expand(len(strips), -1, -1)
-    y = torch.baddbmm(biases, rows, strips)  # (n_strips, N, width)
-    y = y if y.shape[1] == 1 else y.transpose(0, 1)
-    y = y.reshape(*x.shape[:-1], strips.shape[0] * strips.shape[2])  # (..., n_strips * width)
-    return y if y.shape[-1] == n_out else y[..., :n_out]
