@@ -48,7 +48,7 @@ class ConvolvedHead(OneTokenHead):
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:
         if x.shape[:-1].numel() < 2:
             return super().forward(x, wte)
-        image = wte.T[None, :, :, None]  # (1, n_embd, n_vocab, 1), in wte's memory
+        image = wte[None, :, None].permute(0, 3, 1, 2)  # (1, n_embd, n_vocab, 1), wte's memory
         weight = x.flatten(0, -2)[:, :, None, None]  # (N, n_embd, 1, 1)
         logits = torch.ops.mkldnn._convolution_pointwise(
             image, weight, None, [0, 0], [1, 1], [1, 1], 1, "none", [], "")  # (1, N, n_vocab, 1)

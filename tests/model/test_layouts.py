@@ -4,6 +4,7 @@ And nn.Linear stays where there is no packing.
 """
 import copy
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -284,6 +285,18 @@ def test_onednn_never_rearranges_the_weight(rows, dtype, capfd):
     log = capfd.readouterr().out
     assert "inner_product" in log and "ref:any" not in log
     assert "480x320" not in log  # the weight, which only a rearrangement would name
+
+
+@needs_onednn
+@pytest.mark.parametrize("head", [TurnedHead, OneTokenHead, ConvolvedHead])
+def test_a_head_never_copies_the_embedding(head):
+    wte = torch.ones(997, 64)
+    for rows in (1, 2, 5):
+        with torch.autograd.profiler.profile(record_shapes=True) as profile:
+            head()(torch.ones(1, rows, 64), wte)
+        copied = [event.input_shapes[0] for event in profile.function_events
+                  if event.name in ("aten::copy_", "aten::clone")]
+        assert all(math.prod(shape) < wte.numel() for shape in copied), (rows, copied)
 
 
 @needs_onednn
