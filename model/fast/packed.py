@@ -57,12 +57,17 @@ def has_kernel(dtype: torch.dtype) -> bool:
     """
     try:
         if dtype == torch.bfloat16:
-            return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+            return torch.cpu._is_avx512_bf16_supported() or has_amx()
         if dtype == torch.float16:
             return torch.ops.mkldnn._is_mkldnn_fp16_supported()
     except AttributeError:  # not in this PyTorch, which then has no such kernel either
         return False
     return dtype in (torch.float32, torch.float64)
+
+
+def has_amx() -> bool:
+    """Return whether the processor multiplies tiles of bfloat16 (Intel's AMX)."""
+    return torch.cpu._is_amx_tile_supported()
 
 
 @cache

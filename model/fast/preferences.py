@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from model.decoder import Decoder, TiedHead
 from model.fast.onednn import OneDNNLinear
 from model.fast.output_heads import ConvolvedHead, OneTokenHead, TurnedHead
-from model.fast.packed import has_kernel, on_intel
+from model.fast.packed import has_amx, has_kernel, on_intel
 from model.fast.rows import RowHead, RowLinear
 from model.fast.slabs import SlabLinear
 from model.fast.strips import StripLinear
@@ -29,7 +29,9 @@ def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | N
     size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
     large = size >= LARGE
     many = large and tokens >= 3
-    if model.dtype in (torch.bfloat16, torch.float16):
+    if model.dtype == torch.bfloat16 and tokens == 1 and onednn_is_there(model.dtype) and has_amx():
+        order = [ROWS, ONEDNN, PLAIN, STRIPS]
+    elif model.dtype in (torch.bfloat16, torch.float16):
         order = [ONEDNN, PLAIN, ROWS, STRIPS]  # without a kernel for the format, oneDNN goes below
     elif many:
         order = [ONEDNN, STRIPS, PLAIN, ROWS, SLABS]

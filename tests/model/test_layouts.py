@@ -226,12 +226,15 @@ NO_KERNEL = "bfloat16 where the processor has no kernel for it"
     (False, torch.float32, 5, False, [STRIPS, SLABS, ONEDNN, PLAIN, ROWS]),
     (False, torch.float32, 5, True, [ONEDNN, STRIPS, PLAIN, ROWS, SLABS]),
     (False, torch.bfloat16, 1, True, [ONEDNN, PLAIN, ROWS, STRIPS]),
+    (True, torch.bfloat16, 1, True, [ROWS, ONEDNN, PLAIN, STRIPS]),
+    (True, torch.bfloat16, 2, True, [ONEDNN, PLAIN, ROWS, STRIPS]),
     (False, torch.bfloat16, 5, False, [ONEDNN, PLAIN, ROWS, STRIPS]),
     (False, NO_KERNEL, 1, True, [PLAIN, ROWS, STRIPS]),
     (True, torch.float16, 2, True, [ONEDNN, PLAIN, ROWS, STRIPS])])
 def test_which_layout_is_preferred_is_fixed(monkeypatch, intel, dtype, tokens, large, want):
     """The table of model/fast/README.md."""
     monkeypatch.setattr(preferences, "on_intel", lambda: intel)
+    monkeypatch.setattr(preferences, "has_amx", lambda: intel)
     kernel = dtype != NO_KERNEL
     dtype = dtype if kernel else torch.bfloat16
     monkeypatch.setattr(preferences, "onednn_is_there", lambda dtype: kernel)
