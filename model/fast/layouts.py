@@ -2,7 +2,7 @@
 
 Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one.
 On many processors nn.Linear is far from that: the library behind it is made for many tokens, and
-rearranges the matrix whenever there is more than one. `model.fast.strips` and `model.fast.onednn`
+rearranges the matrix for a few. `model.fast.onednn`, `model.fast.strips` and `model.fast.slabs`
 rearrange it once.
 
 Which layout a model gets is a matter of preference, in the fixed order of `model.fast.preferences`.
