@@ -65,7 +65,7 @@ class Console:
         rounds = iter(rounds)
         round: Round | None = None
         while round is None or round.finish_reason is None:
-            self.wait("draft")
+            self.wait("draft; Ctrl-C: stop")
             round = next(rounds, None)
             if round is None:
                 return

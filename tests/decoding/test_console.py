@@ -109,13 +109,13 @@ def test_a_terminal_and_ctrl_c():
     loading = "loading tales-large and tales-small ..."
     screen, code = on_a_terminal(["--step", "--max-new-tokens", "20", "--temperature", "0"],
                                  [(loading, b"\n\n\n"),  # too early: nothing was asked
-                                  ("[Enter: draft] ", b"\n"), ("target's answer] ", b"\n"),
-                                  ("[Enter: verdict] ", b"\n"), ("[Enter: draft] ", CTRL_C)])
+                                  ("[Enter: draft; Ctrl-C: stop] ", b"\n"), ("target's answer] ", b"\n"),
+                                  ("[Enter: verdict] ", b"\n"), ("[Enter: draft; Ctrl-C: stop] ", CTRL_C)])
     assert screen.index(loading) < screen.index("target tales-large, draft tales-small, gamma 4")
-    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter: draft] \nround 1: " in screen
+    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter: draft; Ctrl-C: stop] \nround 1: " in screen
     assert screen.count("[Enter") == 4
     assert "\n " + STYLES["correction"] + "there" in screen
-    assert screen.endswith("\n[Enter: draft] \npython -m decoding.generate: interrupted\n")
+    assert screen.endswith("\n[Enter: draft; Ctrl-C: stop] \npython -m decoding.generate: interrupted\n")
     assert code == 130
 
 

@@ -370,7 +370,7 @@ def test_step_shows_a_round_in_three_stages(generate, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", keyboard)
     rest = generate("--step", "--mode", "speculative", *SAMPLED, *SHORT).err
     before, draft, target, verdict, second = keyboard.shown
-    assert "round" not in before and before.endswith("[Enter: draft] ")
+    assert "round" not in before and before.endswith("[Enter: draft; Ctrl-C: stop] ")
     assert "round 1: 4 tokens drafted\n" in draft
     assert draft.endswith("[Enter: the target's answer] ")
     assert re.search(r"^drafted +q$", draft, re.M)
