@@ -137,7 +137,7 @@ def _explain(error: Exception, repository: Repository, filename: str) -> Excepti
         f"{no_folder}{filename} of {id} could not be downloaded from "
         f"{constants.ENDPOINT} into {constants.HF_HUB_CACHE}: {_reason(error, page)}. Where the "
         f"network works, run `hf download {id} \"*.json\" \"*.txt\" \"*.safetensors\" "
-        f"--revision {revision} --cache-dir hub` (with \"*.bin\", too, if it has no *.safetensors); "
+        f"--revision {revision} --cache-dir hub` (also \"*.bin\" if it has no *.safetensors); "
         "copy the folder hub here, and set HF_HUB_CACHE to its path")
 
 

@@ -19,6 +19,7 @@ from tests.commands import PROGRAM, ROOT, environment, run_script
 # answers at once, and through the same doors as everything else
 LIST = shlex.join([*PROGRAM, "--list-models"])
 CTRL_C = b"\x03"
+ASKED = "[Enter: draft; Ctrl-C: stop] "  # before each round of --step
 
 pytestmark = pytest.mark.slow  # whole programs
 
@@ -109,13 +110,13 @@ def test_a_terminal_and_ctrl_c():
     loading = "loading tales-large and tales-small ..."
     screen, code = on_a_terminal(["--step", "--max-new-tokens", "20", "--temperature", "0"],
                                  [(loading, b"\n\n\n"),  # too early: nothing was asked
-                                  ("[Enter: draft; Ctrl-C: stop] ", b"\n"), ("target's answer] ", b"\n"),
-                                  ("[Enter: verdict] ", b"\n"), ("[Enter: draft; Ctrl-C: stop] ", CTRL_C)])
+                                  (ASKED, b"\n"), ("target's answer] ", b"\n"),
+                                  ("[Enter: verdict] ", b"\n"), (ASKED, CTRL_C)])
     assert screen.index(loading) < screen.index("target tales-large, draft tales-small, gamma 4")
-    assert "\n" + LEGEND + "\nOnce upon a time\n[Enter: draft; Ctrl-C: stop] \nround 1: " in screen
+    assert "\n" + LEGEND + f"\nOnce upon a time\n{ASKED}\nround 1: " in screen
     assert screen.count("[Enter") == 4
     assert "\n " + STYLES["correction"] + "there" in screen
-    assert screen.endswith("\n[Enter: draft; Ctrl-C: stop] \npython -m decoding.generate: interrupted\n")
+    assert screen.endswith(f"\n{ASKED}\npython -m decoding.generate: interrupted\n")
     assert code == 130
 
 
