@@ -24,9 +24,7 @@ class OneDNNLinear(PackedLinear):
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         if not has_kernel(weight.dtype):  # it may still try, and has returned wrong numbers
             raise RuntimeError(f"this processor has no kernel for {weight.dtype}")
-        packed = reorder(weight.detach().contiguous())
-        if torch.ops.mkldnn.data_ptr(packed) == weight.data_ptr():  # it was in this order already
-            packed = reorder(weight.detach().clone())
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), FEW)  # opaque, a copy
         super().__init__(packed, bias, len(weight))
 
     def to_plain(self) -> Tensor:
@@ -34,8 +32,3 @@ class OneDNNLinear(PackedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
-
-
-def reorder(weight: Tensor) -> Tensor:
-    """Pack weight (n_out, n_in) as oneDNN wants it. Returns an opaque tensor (n_out, n_in)."""
-    return torch.ops.mkldnn._reorder_linear_weight(weight, FEW)

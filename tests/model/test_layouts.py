@@ -325,7 +325,7 @@ def test_any_matrix_can_be_packed(n_out, n_in, dtype, kind):
 @needs_onednn
 @pytest.mark.parametrize("missing, layout, head", [
     ("_linear_pointwise", STRIPS, TurnedHead), ("_reorder_linear_weight", STRIPS, ConvolvedHead),
-    ("data_ptr", STRIPS, ConvolvedHead), ("_convolution_pointwise", ONEDNN, OneTokenHead)])
+    ("_convolution_pointwise", ONEDNN, OneTokenHead)])
 def test_without_the_operators_the_choice_is_among_the_others(monkeypatch, choose, missing,
                                                               layout, head):
     class Operators:
