@@ -2,8 +2,8 @@
 
 Speculative decoding pays off where reading gamma + 1 tokens takes hardly longer than reading one.
 On many processors nn.Linear is far from that: the library behind it is made for many tokens, and
-rearranges the matrix for a few. `model.fast.onednn`, `model.fast.strips` and `model.fast.slabs`
-rearrange it once.
+rearranges the matrix in every call with more than one token, or more than three. The layers of
+`model.fast.onednn`, `strips` and `slabs` rearrange it once.
 
 Which layout a model gets is a matter of preference, in the fixed order of `model.fast.preferences`.
 `model.fast.timing` may overrule it, if another is clearly faster here.
@@ -33,7 +33,7 @@ from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, s
 LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, SLABS, ONEDNN)
 NAMES = {kind or nn.Linear: name for name, kind in LAYERS.items()}
 OWN_HEAD = "own"
-MOST_TOKENS = 10  # above this many tokens per pass, use the single-token layout
+MOST_TOKENS = 64  # above this many tokens per pass, use the single-token layout
 
 Choices = MutableMapping[str, str]  # what was chosen, by what it was chosen for
 CHOICES: Choices = {}  # of this process

@@ -1,11 +1,11 @@
 """A linear layer whose weight is packed for oneDNN, whose kernels for few tokens are fast.
 
 oneDNN is a library inside PyTorch. In which order it wants a weight depends on the processor, the
-number format, and in old versions on the number of tokens. Packed for a few tokens, a weight serves
-one token and many well, too.
+number format and the number of tokens. Packed for a few tokens, a weight serves one token and many
+well, too.
 
-The operators are those that PyTorch's own compiler uses. They are not documented. Where they are
-not, the other layouts remain.
+The operators are those that PyTorch's own compiler uses, and are not documented. Where a PyTorch
+lacks them, the other layouts remain.
 """
 import torch
 from torch import Tensor
@@ -18,7 +18,8 @@ FEW = 5  # tokens
 class OneDNNLinear(PackedLinear):
     """nn.Linear for inference, packed for oneDNN.
 
-    Raises AttributeError or RuntimeError where oneDNN has no such kernel.
+    Raises AttributeError where PyTorch has no such operator, RuntimeError where the processor has
+    no such kernel.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:

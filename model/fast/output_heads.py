@@ -27,7 +27,7 @@ class TurnedHead(TiedHead):
 
 
 class OneTokenHead(TurnedHead):
-    """Uses oneDNN's linear layer for one token; for more, that would rearrange the embedding.
+    """Uses oneDNN's linear layer for one token. For more it is slower, as the weight is not packed.
 
     For inference only.
     """
@@ -41,8 +41,8 @@ class OneTokenHead(TurnedHead):
 class ConvolvedHead(OneTokenHead):
     """Uses oneDNN's convolution for several tokens. Pays off for large vocabularies.
 
-    The embedding is the image and the tokens are the weights, because the weights get rearranged,
-    and a few tokens are quickly rearranged.
+    A product is a convolution of size 1. Here the embedding's rows are the pixels, and the tokens
+    the weights, because oneDNN rearranges the weights, and a few tokens are quickly rearranged.
     """
 
     def forward(self, x: Tensor, wte: Tensor) -> Tensor:

@@ -67,7 +67,10 @@ def has_kernel(dtype: torch.dtype) -> bool:
 
 def has_amx() -> bool:
     """Return whether the processor multiplies tiles of bfloat16 (Intel's AMX)."""
-    return torch.cpu._is_amx_tile_supported()
+    try:
+        return torch.cpu._is_amx_tile_supported()
+    except AttributeError:  # not in this PyTorch
+        return False
 
 
 @cache

@@ -17,7 +17,7 @@ PLAIN, ROWS, STRIPS, SLABS, ONEDNN = "plain", "rows", "strips", "slabs", "onednn
 HEADS = {head.__name__: head
          for head in (TiedHead, TurnedHead, OneTokenHead, ConvolvedHead, RowHead)}
 HEADS_THAT_CAN_BE_TRAINED = (TiedHead, TurnedHead)
-LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which oneDNN's calls pay off
+LARGE = 2**24  # bytes of a block's weights, or of an embedding, from which it counts as large
 
 MakeLayer = Callable[[Tensor, Tensor | None], nn.Module]
 LAYERS: dict[str, MakeLayer | None] = {PLAIN: None, ROWS: RowLinear, STRIPS: StripLinear,
@@ -29,10 +29,10 @@ def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | N
     size = sum(layer.weight.nbytes for layer in linear_layers(blocks_of(model)[0]))
     large = size >= LARGE
     many = large and tokens >= 3
-    if model.dtype == torch.bfloat16 and tokens == 1 and onednn_is_there(model.dtype) and has_amx():
+    if model.dtype == torch.bfloat16 and tokens == 1 and has_amx():
         order = [ROWS, ONEDNN, PLAIN, STRIPS]
     elif model.dtype in (torch.bfloat16, torch.float16):
-        order = [ONEDNN, PLAIN, ROWS, STRIPS]  # without a kernel for the format, oneDNN goes below
+        order = [ONEDNN, PLAIN, ROWS, STRIPS]
     elif many:
         order = [ONEDNN, STRIPS, PLAIN, ROWS, SLABS]
     elif on_intel():
@@ -40,13 +40,16 @@ def layers_by_preference(model: Decoder, tokens: int) -> dict[str, MakeLayer | N
     else:
         order = [SLABS, STRIPS] if large else [STRIPS, SLABS]
         order += [ONEDNN, PLAIN, ROWS]
-    if not onednn_is_there(model.dtype):
+    if not onednn_is_there(model.dtype):  # as where the processor has no kernel for the format
         order.remove(ONEDNN)
     return {name: LAYERS[name] for name in order}
 
 
 def onednn_is_there(dtype: torch.dtype) -> bool:
-    """Return whether this PyTorch and this processor can compute a layer with oneDNN."""
+    """Return whether this PyTorch and this processor can compute a layer with oneDNN.
+
+    One matrix tells: oneDNN takes any shape of a format that it takes.
+    """
     weight = torch.ones(16, 16, dtype=dtype, device="cpu")
     try:
         OneDNNLinear(weight, None)(weight)
@@ -60,7 +63,7 @@ def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str
     if embedding.dtype == torch.bfloat16 and has_kernel(torch.bfloat16):
         order = [RowHead, TurnedHead, TiedHead, OneTokenHead, ConvolvedHead]
     elif embedding.dtype in (torch.bfloat16, torch.float16):
-        order = [TiedHead, TurnedHead, OneTokenHead, ConvolvedHead]
+        order = [TiedHead, TurnedHead]  # oneDNN's without a kernel take seconds to time
     elif tokens >= 3 and embedding.nbytes >= LARGE:
         order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
     elif on_intel():

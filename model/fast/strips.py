@@ -20,7 +20,8 @@ class StripLinear(PackedLinear):
         self.biases = cut(self.bias[:, None], width)  # (n_strips, 1, width)
 
     def to_plain(self) -> Tensor:
-        return self.weight.transpose(1, 2).flatten(0, 1)[:len(self.bias)]  # (n_out, n_in)
+        weight = self.weight.detach().transpose(1, 2).flatten(0, 1)[:len(self.bias)]
+        return weight.clone(memory_format=torch.contiguous_format)  # (n_out, n_in)
 
     def forward(self, x: Tensor) -> Tensor:
         strips, n_out = self.weight, len(self.bias)

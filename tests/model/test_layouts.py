@@ -6,6 +6,8 @@ import copy
 import itertools
 import math
 import os
+import platform
+import re
 import subprocess
 import sys
 import time
@@ -43,15 +45,7 @@ from weights import load_fast, load_model
 CONFIG = GPT2Config(n_layer=3, n_head=4, n_embd=64, n_vocab=301, n_ctx=80)
 
 
-@torch.no_grad()
-def onednn_is_here():
-    try:
-        return bool(OneDNNLinear(torch.ones(64, 64), torch.ones(64)))
-    except (AttributeError, RuntimeError):
-        return False
-
-
-needs_onednn = pytest.mark.skipif(not onednn_is_here(),
+needs_onednn = pytest.mark.skipif(not preferences.onednn_is_there(torch.float32),
                                   reason="no oneDNN here, or not for float32")
 
 
@@ -142,12 +136,25 @@ def test_a_packed_layer_has_copies_of_its_weight_and_bias(kind, n_out):
     stored.zero_(), bias.zero_()
     assert torch.equal(layer.to_plain(), want)
     assert torch.equal(layer.bias, torch.arange(float(n_out)))
+    layer.to_plain().zero_()
+    assert torch.equal(layer.to_plain(), want)
 
 
 @needs_onednn
-def test_a_weight_that_is_not_a_number_is_not_another_layout():
-    layer = OneDNNLinear(torch.full((64, 32), torch.nan), torch.zeros(64))
-    assert layer(torch.ones(1, 32)).isnan().all()
+def test_without_a_kernel_for_the_format_onednn_is_refused(monkeypatch):
+    """It would return wrong numbers."""
+    monkeypatch.setattr("model.fast.onednn.has_kernel", lambda dtype: False)
+    assert not preferences.onednn_is_there(torch.float32)
+
+
+@needs_onednn
+def test_a_choice_among_other_layouts_is_another_choice(choose, monkeypatch):
+    timed = choose(STRIPS)
+    pack(plain())
+    monkeypatch.setattr(preferences, "onednn_is_there", lambda dtype: False)
+    pack(plain())
+    layers = [candidates for candidates, *_ in timed if STRIPS in candidates]
+    assert [ONEDNN in candidates for candidates in layers] == [True, False]
 
 
 def test_what_makes_no_sense_is_refused(packed):
@@ -230,6 +237,7 @@ NO_KERNEL = "bfloat16 where the processor has no kernel for it"
     (True, torch.bfloat16, 2, True, [ONEDNN, PLAIN, ROWS, STRIPS]),
     (False, torch.bfloat16, 5, False, [ONEDNN, PLAIN, ROWS, STRIPS]),
     (False, NO_KERNEL, 1, True, [PLAIN, ROWS, STRIPS]),
+    (True, NO_KERNEL, 1, True, [ROWS, PLAIN, STRIPS]),
     (True, torch.float16, 2, True, [ONEDNN, PLAIN, ROWS, STRIPS])])
 def test_which_layout_is_preferred_is_fixed(monkeypatch, intel, dtype, tokens, large, want):
     """The table of model/fast/README.md."""
@@ -274,19 +282,22 @@ def test_plain_layers_can_be_trained_and_converted_whatever_the_head(choose, hea
 @needs_onednn
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9, 17, 200])
-def test_onednn_never_rearranges_the_weight(rows, dtype, capfd):
-    """As its own log tells: that would take longer than the product."""
+def test_onednn_packs_the_weight_and_never_rearranges_it(rows, dtype, capfd):
+    """As its own log tells: to rearrange it would take longer than the product."""
     if not has_kernel(dtype):
         with pytest.raises(RuntimeError, match="no kernel"):
             OneDNNLinear(torch.ones(480, 320, dtype=dtype), None)
         return
     weight, x = torch.ones(480, 320, dtype=dtype), torch.ones(1, rows, 320, dtype=dtype)
     layer = OneDNNLinear(weight, None)
+    assert layer.weight.layout == torch._mkldnn
     with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
         y = layer(x)
     assert torch.equal(y, torch.full((1, rows, 480), 320, dtype=dtype))
     log = capfd.readouterr().out
     assert "inner_product" in log and "ref:any" not in log
+    if platform.machine() == "x86_64":
+        assert not re.search(r"wei[:_]\w+:\w*:blocked:(ab|ba):", log)  # as nn.Linear has it
     assert "480x320" not in log  # the weight, which only a rearrangement would name
 
 
@@ -405,7 +416,7 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, choose):
 
 def test_a_layout_is_found_once_for_its_tokens_and_dtype_on_the_cpu(choose):
     timed = choose(PLAIN, TiedHead)
-    for tokens in (5, 3, 5, 50, 1):
+    for tokens in (5, 3, 5, 500, 1):
         assert layout_name(load_fast("tales-small", tokens_per_pass=tokens)) == PLAIN
     load_fast("tales-small", dtype=torch.bfloat16, tokens_per_pass=5)
     want = [(5, torch.float32), (3, torch.float32), (1, torch.float32), (5, torch.bfloat16)]
