@@ -19,21 +19,17 @@ from model.decoder import Decoder, TiedHead
 from model.fast.preferences import (
     HEADS,
     LAYERS,
-    ONEDNN,
     PLAIN,
-    ROWS,
-    SLABS,
-    STRIPS,
     MakeLayer,
     heads_by_preference,
     layers_by_preference,
 )
 from model.fast.timing import SAMPLE, Layer, blocks_of, choose, linear_layers, sample
 
-LAYOUTS = ("auto", PLAIN, ROWS, STRIPS, SLABS, ONEDNN)
+LAYOUTS = ("auto", *LAYERS)
 NAMES = {kind or nn.Linear: name for name, kind in LAYERS.items()}
 OWN_HEAD = "own"
-MOST_TOKENS = 64  # above this many tokens per pass, use the single-token layout
+MOST_TOKENS = 64  # a model that reads more at once is laid out for this many
 
 Choices = MutableMapping[str, str]  # what was chosen, by what it was chosen for
 CHOICES: Choices = {}  # of this process
@@ -111,7 +107,7 @@ def layout_for(model: Decoder, device: torch.device | str, layout: str = "auto",
     tied = isinstance(getattr(model, "head", None), TiedHead)
     if layout == PLAIN or (layout == "auto" and not on_cpu):
         return Layout(None, TiedHead if tied else None)
-    tokens = tokens_per_pass if tokens_per_pass <= MOST_TOKENS else 1
+    tokens = min(tokens_per_pass, MOST_TOKENS)
     there = layers_by_preference(model, tokens) if on_cpu else {}
     if layout == "auto":
         layout = choose_layers(model, there, tokens, choices)
@@ -128,7 +124,7 @@ def choose_layers(model: Decoder, there: dict[str, MakeLayer | None], tokens: in
                   choices: Choices) -> str:
     """Return the name of the layout for a model of these shapes.
 
-    Takes about half a second for GPT-2 Large, and memory for five of its blocks; for a small model,
+    Takes up to a second for GPT-2 Large, and memory for five of its blocks; for a small model,
     five times SAMPLE bytes.
     """
     shapes = [tuple(layer.weight.shape) for layer in linear_layers(blocks_of(model)[0])]

@@ -63,7 +63,7 @@ def heads_by_preference(embedding: Tensor, layout: str, tokens: int) -> list[str
     if embedding.dtype == torch.bfloat16 and has_kernel(torch.bfloat16):
         order = [RowHead, TurnedHead, TiedHead, OneTokenHead, ConvolvedHead]
     elif embedding.dtype in (torch.bfloat16, torch.float16):
-        order = [TiedHead, TurnedHead]  # oneDNN's without a kernel take seconds to time
+        order = [TiedHead, TurnedHead]  # oneDNN's may lack a kernel, and take seconds
     elif tokens >= 3 and embedding.nbytes >= LARGE:
         order = [ConvolvedHead, OneTokenHead, TurnedHead, TiedHead]
     elif on_intel():

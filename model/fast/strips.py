@@ -29,7 +29,7 @@ class StripLinear(PackedLinear):
         # (batch 1, one token, a last strip that is full).
         rows = x if len(x) == 1 else x.flatten(0, -2)  # (1, N, n_in) or (N, n_in)
         y = torch.baddbmm(self.biases, rows.expand(len(strips), -1, -1), strips)
-        y = y if y.shape[1] == 1 else y.transpose(0, 1)  # (N, n_strips, width), or turned if N = 1
+        y = y if y.shape[1] == 1 else y.transpose(0, 1)  # (N, n_strips, width) in order
         y = y.reshape(*x.shape[:-1], strips.shape[0] * strips.shape[2])  # (..., n_strips * width)
         return y if y.shape[-1] == n_out else y[..., :n_out]  # (..., n_out)
 

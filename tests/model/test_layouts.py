@@ -24,6 +24,7 @@ from model.decoder import TiedHead
 from model.fast import preferences, timing
 from model.fast.layouts import (
     CHOICES,
+    MOST_TOKENS,
     Layout,
     give_head,
     head_name,
@@ -250,6 +251,15 @@ def test_which_layout_is_preferred_is_fixed(monkeypatch, intel, dtype, tokens, l
     assert list(layers_by_preference(plain(dtype), tokens)) == want
 
 
+@pytest.mark.parametrize("dtype, want", [
+    (torch.float32, ["OneTokenHead", "TurnedHead", "TiedHead", "ConvolvedHead"]),
+    (torch.float16, ["TiedHead", "TurnedHead"])])
+def test_which_head_is_preferred_is_fixed(monkeypatch, dtype, want):
+    monkeypatch.setattr(preferences, "on_intel", lambda: False)
+    monkeypatch.setattr(preferences, "is_there", lambda *head: True)
+    assert preferences.heads_by_preference(torch.ones(9, 8, dtype=dtype), ONEDNN, 5) == want
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_waiting_for_a_core_is_noticed():
     """Two processes on one core."""
@@ -416,10 +426,11 @@ def test_packing_holds_one_plain_layer_at_a_time(monkeypatch, choose):
 
 def test_a_layout_is_found_once_for_its_tokens_and_dtype_on_the_cpu(choose):
     timed = choose(PLAIN, TiedHead)
-    for tokens in (5, 3, 5, 500, 1):
+    for tokens in (5, 3, 5, 500, MOST_TOKENS, 1):
         assert layout_name(load_fast("tales-small", tokens_per_pass=tokens)) == PLAIN
     load_fast("tales-small", dtype=torch.bfloat16, tokens_per_pass=5)
-    want = [(5, torch.float32), (3, torch.float32), (1, torch.float32), (5, torch.bfloat16)]
+    want = [(5, torch.float32), (3, torch.float32), (MOST_TOKENS, torch.float32),
+            (1, torch.float32), (5, torch.bfloat16)]
     layers = [timing for timing in timed if PLAIN in timing[0]]
     assert [(tokens, dtype) for _, tokens, dtype, _ in layers] == want
     assert layout_name(load_fast("tales-small", device="meta", tokens_per_pass=2)) == PLAIN

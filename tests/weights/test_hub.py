@@ -126,7 +126,7 @@ def test_a_silent_host_is_given_up(tmp_path):
     assert line.startswith("DownloadError model.safetensors of openai-community/gpt2 could not be "
                            "downloaded from http://127")
     assert f"into {tmp_path}/hub: TimeoutError: no answer within 2 seconds." in line
-    assert "hf download openai-community/gpt2 " in line
+    assert "hf download openai-community/gpt2 " in line and '"*.bin" if it has no' in line
     assert "HF_HUB_CACHE" in line
     # two, and importing the hub's library on a busy machine; without a limit it is minutes
     assert float(seconds) < 12
