@@ -15,7 +15,8 @@ from decoding.coupling import Coupled, SharedNoise
 from decoding.feed import Uncached
 from decoding.result import Generation
 from decoding.speculative import usual_rule
-from model.fast.layouts import PLAIN, layout_name
+from model.fast.layouts import layout_name
+from model.fast.preferences import PLAIN
 from tests.commands import END_OF_TEXT, N_CTX, Answer, ask, one_line
 from weights import DownloadError, load_fast, load_model
 from weights.console import run_program

@@ -6,7 +6,8 @@ import torch
 
 from model import GPT2, GPT2Config
 from model.batch_cache import BatchCache, admit, read_texts
-from model.fast.layouts import STRIPS, layout_name, pack
+from model.fast.layouts import layout_name, pack
+from model.fast.preferences import STRIPS
 
 CONFIG = GPT2Config(n_layer=2, n_head=2, n_embd=32, n_vocab=50, n_ctx=40)
 

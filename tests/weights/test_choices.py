@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from model.fast import layouts
-from model.fast.layouts import PLAIN, STRIPS, layout_name
+from model.fast.layouts import layout_name
+from model.fast.preferences import PLAIN, STRIPS
 from weights import load_fast
 from weights.choices import FILE, Choices
 from weights.output import cache_folder

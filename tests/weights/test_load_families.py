@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model.fast.layouts import ONEDNN, PLAIN, STRIPS
+from model.fast.preferences import ONEDNN, PLAIN, STRIPS
 from tests.commands import ask
 from tests.model.tiny_families import KINDS, write_tiny
 from tests.weights.test_shards import write_shards

@@ -15,7 +15,8 @@ from transformers import GPT2LMHeadModel
 
 from decoding.bench.counting_gpt2 import write_checkpoint
 from model.decoder import TiedHead
-from model.fast.layouts import ONEDNN, PLAIN, STRIPS, layout_name
+from model.fast.layouts import layout_name
+from model.fast.preferences import ONEDNN, PLAIN, STRIPS
 from weights import WeightsError, load_fast, load_model
 from weights.tensors import TensorFile
 
